@@ -31,7 +31,6 @@ from mr_dedup.cli.dedup_options import (
     is_sharded,
     refuse_changed,
     refuse_unwritable_counts,
-    result_id,
     run_identity,
 )
 from mr_dedup.cli.dedup_summary import (
@@ -263,11 +262,9 @@ def _run_locked(
             raise
     if is_sharded(work.runner):
         summary = made.summary
-        warnings = write_sharded_summaries(
-            folder.work, made, work, arguments, options, result_id(run)
-        )
+        warnings = write_sharded_summaries(folder.work, made, work, arguments, options, run)
     else:
-        warnings = write_summaries(folder.work, summary, work, arguments, options, result_id(run))
+        warnings = write_summaries(folder.work, summary, work, arguments, options, run)
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -246,16 +247,25 @@ _NOT_OF_RESULT = ("pyarrow", "runner", "chunk_bytes", "inputs", "against", "earl
 """What ``run_identity`` has that makes no other result, or is another name of one."""
 
 
-def result_id(run: Mapping[str, Any]) -> str:
+_CHANGING = ("files", "standard_input")
+"""What names and times of change are in."""
+
+
+def result_id(run: Mapping[str, Any], checksums: Mapping[str, str]) -> str:
     """Return what identifies the result of a run, given its ``run_identity``.
 
     It follows from the files of documents, their sizes and times of change, the options, and the
-    results that it is made against, wherever these are.
+    results that it is made against, wherever these are. If the environment variable
+    SOURCE_DATE_EPOCH is set, it follows from the ``checksums`` of the result instead of files, so
+    that equal data give equal bytes.
     """
     import xxhash
 
     known = {name: value for name, value in run.items() if name not in _NOT_OF_RESULT}
     known["against"] = run["earlier_ids"]
+    if os.environ.get("SOURCE_DATE_EPOCH"):
+        known = {name: value for name, value in known.items() if name not in _CHANGING}
+        known["checksums"] = dict(checksums)
     return xxhash.xxh3_128(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 

@@ -6,8 +6,9 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mr_dedup.cli.dedup_options import result_id
 from mr_dedup.cli.document_arguments import check_rejected, described_features, incomplete_files
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
@@ -30,9 +31,12 @@ def write_summaries(
     work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
-    result_id: str,
+    run: Mapping[str, Any],
 ) -> Warnings:
-    """Write the report and the summary of a run whose stages are done; return its warnings."""
+    """Write the report and the summary of a run whose stages are done; return its warnings.
+
+    ``run`` is its ``run_identity``.
+    """
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import checksums_of
@@ -42,7 +46,8 @@ def write_summaries(
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
         warnings = write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    made = Made(summary, checksums_of(result), result_id, warnings)
+    checksums = checksums_of(result)
+    made = Made(summary, checksums, result_id(run, checksums), warnings)
     _write_summary(result, made, work, arguments, options)
     return warnings
 
@@ -53,7 +58,7 @@ def write_sharded_summaries(
     work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
-    result_id: str,
+    run: Mapping[str, Any],
 ) -> Warnings:
     """Write the report and the summary of a sharded run; return its warnings."""
     from mr_dedup.files.outputs import whole_file
@@ -71,7 +76,8 @@ def write_sharded_summaries(
     data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
-    summarized = Made(made.summary, made.checksums, result_id, data.warnings)
+    id = result_id(run, made.checksums)
+    summarized = Made(made.summary, made.checksums, id, data.warnings)
     _write_summary(result, summarized, work, arguments, options)
     return data.warnings
 

@@ -78,7 +78,7 @@ def summed(groups: NDArray[np.int64], size: int, counts: DuplicateCounts) -> Dup
 
     ``groups`` int64[n] are the groups of ``counts``. Values are compared as times, or numbers, as
     ``field_values.times`` reads them, and equal ones by their texts; other values are ignored.
-    30 ns an entry, and 3 microseconds a distinct value.
+    0.2 microseconds an entry, and 3 a distinct value.
 
     >>> counts = DuplicateCounts.of(
     ...     np.array([1, 0, 2]), *2 * [pa.array(["2024-05-02", "2024-05", None])]

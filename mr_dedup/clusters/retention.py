@@ -84,7 +84,7 @@ def retain(
 
     A document is in a sample if the XXH3-64 of its id, with ``seed``, is below 2^64 times the
     probability; the k-th one of that id in its group, from 0, with the seed XOR
-    k * 0x9E3779B97F4A7C15, modulo 2^64. 0.5 microseconds a dropped document.
+    k * 0x9E3779B97F4A7C15, modulo 2^64. A microsecond a dropped document.
     """
     dropped = order[decisions.kept_rows[order] != order]
     dropped = dropped[~fixed[decisions.kept_rows[dropped]]]

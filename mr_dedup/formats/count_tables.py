@@ -26,7 +26,6 @@ COUNTS = pa.schema(
 EARLIER_COUNTS = pa.schema(
     [
         pa.field("result", pa.string()),
-        pa.field("earlier_result", pa.large_string()),
         pa.field("row", pa.int64()),
         pa.field("id", pa.large_string()),
         pa.field("file", pa.large_string()),
@@ -42,7 +41,7 @@ EARLIER_COUNTS = pa.schema(
 Documents of a result are together, by ``row``, their number among its kept ones.
 """
 
-EARLIER_REPEATED = ["result", "earlier_result", "file", "first_seen", "last_seen"]
+EARLIER_REPEATED = ["result", "file", "first_seen", "last_seen"]
 """Columns whose values repeat."""
 
 
@@ -59,17 +58,12 @@ def earlier_count_batches(folder: Path, result: str) -> Iterator[pa.RecordBatch]
                 yield batch.filter(pc.equal(batch.column("result"), result)).select(names[1:])
 
 
-def results_counted(folder: Path) -> dict[str, tuple[str, int]]:
-    """Return the results of which a dataset of EARLIER_COUNTS counts documents.
-
-    With what they are called there, and how many documents that is.
-    """
-    found: dict[str, tuple[str, int]] = {}
-    for batch in part_batches(folder, ["result", "earlier_result"]):
-        counted = pa.Table.from_batches([batch]).group_by(["result", "earlier_result"])
-        for each in counted.aggregate([([], "count_all")]).to_pylist():
-            _, count = found.get(each["result"], ("", 0))
-            found[each["result"]] = each["earlier_result"], count + each["count_all"]
+def results_counted(folder: Path) -> dict[str, int]:
+    """Return how many documents of each result a dataset of EARLIER_COUNTS counts."""
+    found: dict[str, int] = {}
+    for batch in part_batches(folder, ["result"]):
+        for each in batch.column(0).value_counts().to_pylist():
+            found[each["values"]] = found.get(each["values"], 0) + each["counts"]
     return found
 
 

@@ -22,14 +22,12 @@ class CountedChunk(NamedTuple):
     Attributes:
         key: Of the shard with its counts.
         result: What identifies the result.
-        name: What the user calls it.
         file: The file of the documents, below documents/ of the result.
         first: The number of its first document among those of the result.
     """
 
     key: int
     result: str
-    name: str
     file: str
     first: int
 
@@ -65,7 +63,6 @@ def _described(counted: pa.Table, chunk: CountedChunk) -> pa.Table:
     """Return the counts of documents of a chunk with the columns EARLIER_COUNTS."""
     known = {
         "result": pa.repeat(chunk.result, len(counted)),
-        "earlier_result": pa.repeat(chunk.name, len(counted)),
         "row": pa.array(counted["row"].to_numpy() + chunk.first),
         "file": pa.repeat(chunk.file, len(counted)),
     }

@@ -153,12 +153,12 @@ def _totals(result: EarlierResult, known: KnownCounts) -> Iterator[pa.Table]:
 def not_counted(results: Sequence[EarlierResult]) -> list[tuple[str, str, int]]:
     """Return the results for whose documents ``results`` dropped some, and that are not among them.
 
-    Each as the name of one of ``results``, what that calls it, and the number of such documents.
+    Each as the name of one of ``results``, where the other is, and the number of such documents.
     """
     known = {result.identifier for result in results}
     return [
-        (result.name, name, count)
+        (result.name, result.name_of_result(identifier), count)
         for result in results
-        for identifier, (name, count) in result.results_counted().items()
+        for identifier, count in result.results_counted().items()
         if identifier not in known
     ]

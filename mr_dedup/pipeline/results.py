@@ -154,8 +154,8 @@ class EarlierResult:
         for batch in part_batches(self.folder / FINGERPRINTS, [ID, FILE]):
             yield pa.Table.from_batches([batch])
 
-    def results_counted(self) -> dict[str, tuple[str, int]]:
-        """Return the results for whose documents its run dropped some; see ``count_tables``."""
+    def results_counted(self) -> dict[str, int]:
+        """Return for how many documents of each earlier result its run dropped some."""
         if self.summary.earlier_counts_checksum is None:
             return {}
         return results_counted(self.folder / EARLIER_COUNTS)
@@ -253,6 +253,16 @@ class EarlierResult:
         if found.summary.fingerprints_checksum != reference.fingerprints_checksum:
             raise MrDedupError(f"{name}: is not the result that {self.name} was made against")
         return found
+
+    def name_of_result(self, identifier: str) -> str:
+        """Return the directory or URI of a result that this one was made against.
+
+        What identifies it if it is not one of these.
+        """
+        for reference in self.summary.against:
+            if identifier in (reference.result_id, reference.fingerprints_checksum):
+                return self.name_of(reference)
+        return identifier
 
     def reference_from(self, out: Path | str) -> Reference:
         """Return what the result ``out``, a path or URI, says of this one."""

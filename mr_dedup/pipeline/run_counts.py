@@ -98,7 +98,6 @@ class RunCounts:
                 counted = [column.take(pa.array(numbers)) for column in self.columns(slice(None))]
                 columns = [
                     pa.repeat(result.identifier, len(ids)),
-                    pa.repeat(result.name, len(ids)),
                     pa.array(numbers - first),
                     ids,
                     files,

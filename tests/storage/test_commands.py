@@ -266,6 +266,12 @@ def test_results_in_a_store_are_compared_against(made, writable, capfd, tmp_path
                 assert found.equals(pq.read_table(tmp_path / name / file, columns=columns))
             else:
                 assert writable.read(f"runs/{name}/{file}") == content, (name, file)
+    counted = {}
+    for at in (here, there):
+        out = tmp_path / ("here.parquet" if at is here else "there.parquet")
+        run(capfd, "counts", *map(at, ("third", "first", "second")), "-o", out, "--overwrite")
+        counted[at] = pq.read_table(out).drop_columns("result")
+    assert counted[here].equals(counted[there])
     # by a run on this machine, and from another store
     run(capfd, "dedup", made / pages[1], "-o", tmp_path / "mixed", "--against", there("first"))
     [reference] = json.loads((tmp_path / "mixed" / "summary.json").read_bytes())["against"]

@@ -455,7 +455,7 @@ def _earlier_chunks(options: DedupOptions) -> Iterator[CountedChunk]:
     for result in options.against:
         first = 0
         for name, count in result.files:
-            yield CountedChunk(key, result.identifier, result.name, name, first)
+            yield CountedChunk(key, result.identifier, name, first)
             first += count
             key += 1
 

@@ -84,7 +84,10 @@ def test_dedup_against_a_result(spark, pages, tmp_path, capfd):
     run(capfd, "dedup", first[0], "-o", tmp_path / "before")
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
         out = tmp_path / name
-        run(capfd, "dedup", *first[1:], "-o", out, *words, "--against", tmp_path / "before")
+        run(
+            capfd, "dedup", *first[1:], "-o", out, *words, "--against", tmp_path / "before",
+            "--add-counts", "--sample", "weight:0.3",
+        )  # fmt: skip
     assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
 
 
