@@ -285,9 +285,11 @@ def _table(
     gram_keys, gram_rows = _hash_table(keys)
     filter = np.zeros(_power_of_2(max(64, _FILTER_BITS * keys.size)) // 64, np.uint64)
     kernels.fill_filter(keys, filter)
+    hashes, powers = np.empty((2, lengths.size), np.uint64)
+    kernels.text_hashes(tokens, starts.astype(np.uint64), hashes, powers)
     table = ItemTable(
-        word_keys, word_ids, weights.astype(np.uint32), tokens, starts.astype(np.uint64),
-        totals.astype(np.uint32), max_edits, filter, gram_keys, gram_rows,
+        word_keys, word_ids, weights.astype(np.uint32), tokens, starts.astype(np.uint64), hashes,
+        powers, totals.astype(np.uint32), max_edits, filter, gram_keys, gram_rows,
         np.append(first, grams.keys.size).astype(np.uint32),
         grams.texts.astype(np.uint32), grams.offsets.astype(np.uint32),
         grams.sizes.astype(np.uint32),

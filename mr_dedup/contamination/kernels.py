@@ -50,6 +50,8 @@ class ItemTable(NamedTuple):
         word_weights: uint32[w + 1], the weights of tokens by number, 16 to 64.
         tokens: uint32[m], the tokens of all texts, as numbers.
         starts: uint64[t + 1], the first token of each text.
+        hashes: uint64[t], polynomials of the tokens of each text.
+        powers: uint64[t], what the hash of a prefix before it is to be multiplied by.
         totals: uint32[t], the sum of the weights of the tokens of each text.
         max_edits: uint32[t], the largest number of edits; 0 for texts of which only all counts.
         filter: uint64[2**b], a bit for each hashed n-gram; never a clear bit for one of the table.
@@ -66,6 +68,8 @@ class ItemTable(NamedTuple):
     word_weights: NDArray[np.uint32]
     tokens: NDArray[np.uint32]
     starts: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
+    powers: NDArray[np.uint64]
     totals: NDArray[np.uint32]
     max_edits: NDArray[np.uint32]
     filter: NDArray[np.uint64]
@@ -82,6 +86,7 @@ class Scratch(NamedTuple):
 
     Attributes:
         ids: uint32[n], the numbers of the document's tokens; 0 of those that no text has.
+        prefixes: uint64[n + 1], the polynomial of the tokens before each.
         hit_places: uint32[3 n], the first token of each n-gram that is in the table.
         hit_rows: uint32[3 n], its row.
         stamp: uint64[1], a number of the document, another one whenever it is searched again.
@@ -97,6 +102,7 @@ class Scratch(NamedTuple):
     """
 
     ids: NDArray[np.uint32]
+    prefixes: NDArray[np.uint64]
     hit_places: NDArray[np.uint32]
     hit_rows: NDArray[np.uint32]
     stamp: NDArray[np.uint64]
@@ -140,6 +146,22 @@ def gram_hashes(tokens: NDArray[np.uint32], size: np.uint64, out: NDArray[np.uin
         for k in range(size):
             key = _extended(key, uint64(tokens[uint64(i) + uint64(k)]))
         out[i] = key
+
+
+@entry
+def text_hashes(
+    tokens: NDArray[np.uint32],
+    starts: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    powers: NDArray[np.uint64],
+) -> None:
+    """Write the polynomial of the tokens of each text, and the power of its length."""
+    for text in range(hashes.size):
+        hashes[text] = U0
+        powers[text] = U1
+        for i in range(starts[text], starts[text + 1]):
+            hashes[text] = hashes[text] * FACTORS[1] + uint64(tokens[i])
+            powers[text] *= FACTORS[1]
 
 
 @entry
@@ -267,9 +289,15 @@ def _begin(scratch, text):
 def _find_exact(table, document, size, hits, count, scratch, out):
     """Write where a document has whole texts; return the number of rows, or more than there are.
 
-    The first occurrence, then those that begin after it.
+    The first occurrence, then those that begin after it. Where hashes of the text and of the tokens
+    there are equal, these are compared, so that a text of which a document has many beginnings
+    takes a step for each.
     """
-    ids, tokens = scratch.ids, table.tokens
+    ids, tokens, prefixes = scratch.ids, table.tokens, scratch.prefixes
+    if hits != U0:
+        prefixes[0] = U0
+        for i in range(size):
+            prefixes[uint64(i) + U1] = prefixes[i] * FACTORS[1] + uint64(ids[i])
     for hit in range(hits):
         place, row = int64(scratch.hit_places[hit]), uint64(scratch.hit_rows[hit])
         for which in range(table.gram_starts[row], table.gram_starts[row + U1]):
@@ -282,6 +310,9 @@ def _find_exact(table, document, size, hits, count, scratch, out):
             if begin < int64(scratch.covered[text]) or begin == scratch.tried[text]:
                 continue
             scratch.tried[text] = begin
+            before = prefixes[begin] * table.powers[text]
+            if prefixes[uint64(begin) + length] - before != table.hashes[text]:
+                continue
             i = U0
             while i < length and ids[uint64(begin) + i] == tokens[table.starts[text] + i]:
                 i += U1

@@ -110,6 +110,7 @@ def _scratch_for(index: ItemIndex, tokens: int, rows: int) -> Scratch:
     band = 2 * MAX_BAND + 1
     return Scratch(
         np.empty(tokens, np.uint32),
+        np.empty(tokens + 1, np.uint64),
         np.empty(3 * tokens, np.uint32),
         np.empty(3 * tokens, np.uint32),
         np.zeros(1, np.uint64),

@@ -236,6 +236,15 @@ def test_a_document_that_is_hostile_takes_linear_work():
     assert matcher.stopped <= 1
 
 
+def test_a_document_of_many_beginnings_of_an_item():
+    items = [" ".join([f"v{n % 7}" for n in range(900)] + [f"end{k}"]) for k in range(20)]
+    index = index_of([item(text) for text in items], max_edits=0.0)
+    document = " ".join(f"v{n % 7}" for n in range(70_000))
+    found = found_in(index, [document, f"{document} {items[3]} {document}"])
+    assert [(match.text, match.start) for match in found[1]] == [(3, 70_000)]
+    assert 0 not in found
+
+
 def test_what_takes_too_much_work_is_counted_and_whole_items_are_found():
     text = " ".join(QUESTION)
     index = index_of([item(text)])
