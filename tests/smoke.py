@@ -122,6 +122,10 @@ def documents(folder: Path) -> None:
     lines = "".join(each.read_text() for each in (kept / "documents").rglob("*.jsonl"))
     assert [json.loads(line)["id"] for line in lines.splitlines()] == originals
 
+    mr_dedup("passages", path, "-o", folder / "passages", "--cut", "all")
+    mr_dedup("restore", folder / "passages", "-o", folder / "restored")
+    assert (folder / "restored" / path.name).read_bytes() == path.read_bytes()
+
     found = mr_dedup("pairs", path, "--method", "minhash")
     assert sorted(tuple(line.split("\t")[:2]) for line in found.splitlines()) == sorted(planted)
     (folder / "found.tsv").write_text(found)

@@ -181,8 +181,7 @@ class _Found:
         texts = self.batch.texts
         columns = {
             **names,
-            "start": cutting.code_points(texts, spans.rows, self._starts),
-            "end": cutting.code_points(texts, spans.rows, self._stops),
+            **_offsets(texts, Slices(spans.rows, self._starts, self._stops)),
             "tokens": spans.last - spans.first,
             "passage": self.passages_of,
             "group": self.groups,
@@ -234,6 +233,13 @@ def _documents(batch: DocumentBatch, rows: NDArray[np.int64]) -> dict[str, pa.Ar
         "file": batch.files.take(at).cast(pa.large_string()),
         "position": pa.array(batch.offsets[rows]),
     }
+
+
+def _offsets(texts: pa.LargeStringArray, slices: Slices) -> dict[str, NDArray[np.int64]]:
+    """Return where slices begin and end, in code points."""
+    rows = np.tile(slices.rows, 2)
+    both = cutting.code_points(texts, rows, np.concatenate([slices.starts, slices.stops]))
+    return {"start": both[: len(slices)], "end": both[len(slices) :]}
 
 
 def _excerpts(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArray:
@@ -327,8 +333,7 @@ class _Writer:
         if found is not None and len(slices):
             columns = {
                 **_documents(batch, slices.rows),
-                "start": cutting.code_points(batch.texts, slices.rows, slices.starts),
-                "end": cutting.code_points(batch.texts, slices.rows, slices.stops),
+                **_offsets(batch.texts, slices),
                 "passage": found.passages_of.take(pa.array(of)),
                 "text": cutting.removed_texts(batch.texts, slices),
                 "space": spaces,

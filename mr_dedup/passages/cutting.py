@@ -383,19 +383,15 @@ def code_points(
     found = np.empty(rows.size, np.int64)
     by_row = np.argsort(rows, kind="stable")
     used, begins = np.unique(rows[by_row], return_index=True)
-    edges = np.append(begins, rows.size)
-    for row, start, stop in zip(
-        used.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True
-    ):
-        these = by_row[start:stop]
-        begin = int(starts[row])
-        last = int(offsets[these].max())
-        text = content[begin : begin + last]
-        if not last or int(text.max()) < 128:
-            found[these] = offsets[these]
-            continue
-        counts = np.append(0, np.cumsum((text & 0xC0) != 0x80))
-        found[these] = counts[offsets[these]]
+    utf8, ends = content.data, np.append(begins[1:], rows.size)
+    for row, first, after in zip(used.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        these = by_row[first:after]
+        begin, at, count = int(starts[row]), 0, 0
+        for index in these[np.argsort(offsets[these], kind="stable")].tolist():
+            offset = int(offsets[index])
+            count += len(str(utf8[begin + at : begin + offset], "utf-8"))
+            found[index] = count
+            at = offset
     return found
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
+from string import hexdigits
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-_ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^u]"
-)
+_SLASH = ord("\\")
+_DIGITS = np.array([int(chr(byte), 16) if chr(byte) in hexdigits else 0 for byte in range(256)])
+"""The value of each byte as a hexadecimal digit."""
 
 
 def text_member(line: bytes, name: str) -> tuple[int, int] | None:
@@ -63,28 +63,33 @@ def offsets_in_string(string: bytes, offsets: NDArray[np.int64]) -> NDArray[np.i
         >>> offsets_in_string(rb'"a\\nb\\u00e9c"', np.array([0, 1, 2, 3, 5, 6])).tolist()
         [1, 2, 4, 5, 11, 12]
     """
-    if b"\\" not in string:
+    content = np.frombuffer(string, np.uint8)
+    slashes = np.flatnonzero(content == _SLASH)
+    # of several in a row the first, the third and so on begin an escape
+    new = np.append(True, np.diff(slashes) != 1)[: slashes.size]
+    index = np.arange(slashes.size)
+    escapes = slashes[(index - np.maximum.accumulate(np.where(new, index, 0))) % 2 == 0]
+    if not escapes.size:
         return offsets + 1
-    # after each escape: how many bytes more the string has than the text so far
-    ends, more = [0], [0]
-    surplus = 0
-    for escape in _ESCAPE.finditer(string):
-        surplus += len(escape[0]) - _size_of(escape[0])
-        ends.append(escape.end() - 1 - surplus)
-        more.append(surplus)
-    at = np.searchsorted(np.array(ends), offsets, "right") - 1
-    found: NDArray[np.int64] = offsets + 1 + np.array(more)[at]
+    surplus = np.ones(escapes.size, np.int64)
+    is_code = content[escapes + 1] == ord("u")
+    surplus[is_code] = _surplus_of_codes(content, escapes[is_code])
+    before = np.append(0, np.cumsum(surplus))
+    found: NDArray[np.int64] = offsets + 1
+    found += before[np.searchsorted(escapes - 1 - before[:-1], offsets)]
     return found
 
 
-def _size_of(escape: bytes) -> int:
-    """Return the bytes of what an escape stands for."""
-    if len(escape) == 2:
-        return 1
-    if len(escape) == 12:
-        return 4
-    code = int(escape[2:], 16)
-    return 1 if code < 0x80 else 2 if code < 0x800 else 3
+def _surplus_of_codes(content: NDArray[np.uint8], escapes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many bytes fewer than the 6 of each escape its character has in UTF-8."""
+    digits = _DIGITS[content[escapes[:, None] + np.arange(2, 6)]]
+    codes = digits @ np.array([1 << 12, 1 << 8, 1 << 4, 1])
+    size = 1 + (codes >= 0x80) + (codes >= 0x800)
+    # two for one character of 4 bytes, all of which the second one has
+    size[(codes >= 0xD800) & (codes < 0xDC00)] = 0
+    size[(codes >= 0xDC00) & (codes < 0xE000)] = 4
+    surplus: NDArray[np.int64] = 6 - size
+    return surplus
 
 
 def added_member(line: bytes, name: str, text: str) -> tuple[int, bytes]:
