@@ -13,6 +13,7 @@ from mr_dedup.cli import dedup as command
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.parts import read_parts
 from mr_dedup.pipeline.dedup_stages import earlier, keep
+from mr_dedup.pipeline.sharded import stages
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import kept_records, tables_of
 from tests.cli.running import Command
@@ -278,7 +279,16 @@ def test_equal_crawls_of_two_weeks_are_two(capfd, tmp_path, monkeypatch):
     assert mr_dedup.counts(names[:2])["duplicates_total"].to_pylist() == [1]
 
 
-def test_a_run_that_was_ended_counts_once(capfd, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("is_sharded", "module", "name"),
+    [(False, keep, "write_fingerprints"), (True, stages, "_write_clusters"),
+     (True, stages, "_kept"), (True, stages, "_write_earlier_counts")],
+)  # fmt: skip
+def test_a_run_that_was_ended_counts_once(
+    capfd, tmp_path, monkeypatch, parts, is_sharded, module, name
+):
+    parts(6000)
+    monkeypatch.setattr(command, "is_sharded", lambda _: is_sharded)
     weeks = weekly_crawls(31)[:3]
     run_weeks(capfd, tmp_path, weeks, everything, "-r", "memory", "--add-counts")
     shutil.rmtree(tmp_path / "kept2")
@@ -289,7 +299,7 @@ def test_a_run_that_was_ended_counts_once(capfd, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(keep, "write_fingerprints", ended)
+        patch.setattr(module, name, ended)
         assert dedup(capfd, *words)[0] == 130
     dedup.done(capfd, *words, "--resume")
     check_run(tmp_path, 2, Expected(weeks, everything))
