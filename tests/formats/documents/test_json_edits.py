@@ -58,5 +58,5 @@ def test_a_member_is_added_to_what_is_there():
 
 
 def test_what_is_no_object_is_refused():
-    with pytest.raises(ValueError, match="JSON is malformed|Expected"):
+    with pytest.raises(ValueError, match=r"JSON is malformed|Expected"):
         text_member(b"[1", "text")
