@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import compressing, compression_by_suffix, decompressed_file
 from mr_dedup.formats.passage_files import CUTS
@@ -23,6 +24,7 @@ from mr_dedup.passages.records import as_bytes, as_column, checksum
 from mr_dedup.pipeline.result_files import ResultFiles, damage_reported
 from mr_dedup.pipeline.results import DOCUMENTS, SUMMARY
 from mr_dedup.pipeline.summary import require_version
+from mr_dedup.storage.uris import joined, name_below
 
 _LINES_BYTES = 4 << 20
 _ROWS = 1 << 12
@@ -53,7 +55,7 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
     """
     text_name = _text_name(result, files.content(SUMMARY))
     root = files.name_of(DOCUMENTS)
-    remaining = {str(path)[len(root) + 1 :] for path in files.below(DOCUMENTS)}
+    remaining = {_name_of(path, result) for path in files.below(DOCUMENTS)}
     written = documents = 0
     for name, path in files.parts("cuts"):
         with damage_reported(name):
@@ -71,6 +73,13 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
             shutil.copyfile(source, target)
         written += 1
     return Restored(written, documents)
+
+
+def _name_of(path: Path | str, result: str) -> str:
+    """Return the name of a file below the documents of a result."""
+    if isinstance(path, str):
+        return name_below(path, joined(result, DOCUMENTS))
+    return path.relative_to(local_path(result) / DOCUMENTS).as_posix()
 
 
 def _text_name(result: str, summary: bytes) -> str:
