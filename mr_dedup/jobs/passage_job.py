@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
@@ -25,6 +26,8 @@ HOST = "host"
 
 WITHOUT_GROUP = "documents_without_group"
 """The counter of documents that are in no group, and so have no repeated passages."""
+
+_CANDIDATES = "candidates"
 
 MAX_ENTRIES = 1 << 22
 """Keys of a task that are in memory, some 200 MB; beyond that they are sent, and counted again."""
@@ -65,14 +68,22 @@ class PassageJob(DocumentJob, frozen=True, kw_only=True):
         assert batch.fields is not None
         return one_array(batch.fields[self.per])
 
-    def windows_of(self, batch: DocumentBatch, groups: pa.LargeStringArray | None) -> TextWindows:
-        """Return the windows of the documents."""
+    def windows_of(
+        self,
+        batch: DocumentBatch,
+        groups: pa.LargeStringArray | None,
+        candidates: NDArray[np.bool_] | None = None,
+    ) -> TextWindows:
+        """Return the windows of the documents, or of the candidates, bool[n], among them."""
+        texts = batch.texts
+        if candidates is not None and not candidates.all():
+            texts = pc.if_else(pa.array(candidates), texts, pa.scalar(None, texts.type))
         if groups is None:
-            return TextWindows(batch.texts, self.passages)
+            return TextWindows(texts, self.passages)
         values = groups.cast(pa.large_string())
         is_used = values.is_valid().to_numpy(zero_copy_only=False)
         hashes = np.ascontiguousarray(text_hashes(values)[:, 0])
-        return TextWindows(batch.texts, self.passages, hashes, is_used)
+        return TextWindows(texts, self.passages, hashes, is_used)
 
     def group_of_chunk(self, chunk: int) -> int:
         """Return the group of chunks that a chunk is of."""
@@ -87,16 +98,24 @@ def by_partition(table: pa.Table, partitions: int) -> Iterator[Keyed]:
         yield from divided(table, high.astype(np.int64))
 
 
-def size_of_chunk(chunk: int, documents: int, reject: bytes | None = None) -> pa.Table:
+def size_of_chunk(
+    chunk: int,
+    documents: int,
+    reject: bytes | None = None,
+    candidates: NDArray[np.bool_] | None = None,
+) -> pa.Table:
     """Return the table by which a chunk has a shard, also if nothing of it is repeated.
 
-    ``reject`` is the first record that could not be read, as a line of JSON.
+    ``reject`` is the first record that could not be read, as a line of JSON; ``candidates`` bool[n]
+    are the documents that may have repeated windows, if that is known.
     """
+    bits = None if candidates is None else np.packbits(candidates).tobytes()
     return pa.table(
         {
             "chunk": pa.array([chunk], pa.int32()),
             "documents_read": [documents],
             REJECT: pa.array([reject], pa.large_binary()),
+            _CANDIDATES: pa.array([bits], pa.large_binary()),
         }
     )
 
@@ -104,7 +123,7 @@ def size_of_chunk(chunk: int, documents: int, reject: bytes | None = None) -> pa
 def is_size(table: pa.Table) -> bool:
     """Return whether a table is that of ``size_of_chunk``."""
     names: list[str] = table.column_names
-    return names == ["chunk", "documents_read", REJECT]
+    return names == ["chunk", "documents_read", REJECT, _CANDIDATES]
 
 
 def as_rows(table: CountTable, chunk: int, names: Iterable[str]) -> pa.Table:
@@ -160,6 +179,13 @@ def require_unchanged(part: TaskInput, documents: int, expected: int) -> None:
     """Raise MrDedupError if a chunk has another number of documents than when it was first read."""
     if documents != expected:
         raise MrDedupError(f"{part.name}: has other documents than when it was first read")
+
+
+def candidates_of_chunk(folder: str, chunk: int) -> NDArray[np.bool_]:
+    """Return which documents of a chunk may have repeated windows; raises as ``read_shard``."""
+    size = next(read_shard(folder, chunk))
+    bits = np.frombuffer(size[_CANDIDATES][0].as_py(), np.uint8)
+    return np.unpackbits(bits, count=size["documents_read"][0].as_py()).astype(bool)
 
 
 def rows_of_chunk(folder: str, chunk: int) -> tuple[int, pa.Table | None]:

@@ -47,6 +47,7 @@ class PassageWindowsJob(PassageJob, frozen=True, kw_only=True):
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the windows of a chunk by partition, and the number of its documents."""
         table = CountTable()
+        candidates = []
         with self.reading_batches(part, counters) as reading:
             chunk = reading.chunk.number
             documents, anchors = anchors_of_chunk(self.anchors, chunk)
@@ -54,13 +55,15 @@ class PassageWindowsJob(PassageJob, frozen=True, kw_only=True):
                 for batch in reading.batches():
                     windows = self.windows_of(batch, self.groups_of(batch))
                     count = windows.keep_anchors(anchors)
+                    candidates.append(windows.has_windows())
                     windows.count_windows(reading.documents - len(batch), count, table)
                     if len(table) > self.max_entries:
                         yield from self._rows(table, chunk)
                         table = CountTable()
                 require_unchanged(part, reading.documents, documents)
             yield from self._rows(table, chunk)
-            yield 0, size_of_chunk(chunk, documents)
+            known = np.concatenate([np.empty(0, bool), *candidates])
+            yield 0, size_of_chunk(chunk, documents, candidates=known)
 
     def _rows(self, table: CountTable, chunk: int) -> Iterator[Keyed]:
         names = ["one", "two", "documents", "row", "start"]

@@ -28,7 +28,13 @@ from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
 from mr_dedup.jobs.kept_records import FILE_KEY, as_written, records_of
 from mr_dedup.jobs.passage_anchors import anchors_of_chunk
-from mr_dedup.jobs.passage_job import PassageJob, by_partition, require_unchanged, starts_of_keys
+from mr_dedup.jobs.passage_job import (
+    PassageJob,
+    by_partition,
+    candidates_of_chunk,
+    require_unchanged,
+    starts_of_keys,
+)
 from mr_dedup.jobs.passage_windows import windows_of_chunk
 from mr_dedup.jobs.reading import DOCUMENTS, reject_lines
 from mr_dedup.passages import cutting
@@ -84,12 +90,17 @@ class PassagesJob(PassageJob, frozen=True, kw_only=True):
         ):
             chunk = reading.chunk
             documents, repeated = windows_of_chunk(self.windows, chunk.number)
+            candidates = candidates_of_chunk(self.windows, chunk.number)
             _, anchors = anchors_of_chunk(self.anchors, chunk.number)
             with _Writer(self, folder, chunk) as writer:
                 if repeated is not None or self.cut != "none" or self.has_rejects:
                     for batch in reading.batches():
                         first_row = reading.documents - len(batch)
-                        found = self._find(batch, first_row, anchors, repeated, counters)
+                        of_batch = candidates[first_row : reading.documents]
+                        if repeated is not None and len(of_batch) != len(batch):
+                            require_unchanged(part, reading.documents, documents)
+                        tables = (anchors, repeated)
+                        found = self._find(batch, first_row, of_batch, tables, counters)
                         if found is not None:
                             table = found.occurrences()
                             writer.occurrences.write_table(table)
@@ -108,15 +119,16 @@ class PassagesJob(PassageJob, frozen=True, kw_only=True):
         self,
         batch: DocumentBatch,
         first_row: int,
-        anchors: CountTable | None,
-        repeated: CountTable | None,
+        candidates: NDArray[np.bool_],
+        tables: tuple[CountTable | None, CountTable | None],
         counters: Counters,
     ) -> _Found | None:
         """Return the repeated windows of some documents; None if there are none."""
-        if anchors is None or repeated is None:
+        anchors, repeated = tables
+        if anchors is None or repeated is None or not candidates.any():
             return None
         groups = self.groups_of(batch)
-        windows = self.windows_of(batch, groups)
+        windows = self.windows_of(batch, groups, candidates)
         count = windows.keep_anchors(anchors)
         spans, firsts = windows.repeated(first_row, count, repeated)
         if not len(spans):

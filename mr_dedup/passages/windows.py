@@ -192,6 +192,12 @@ class TextWindows:
         self._count, windows = kernels.keep_runs(self._runs, self._count, anchors.arrays)
         return windows
 
+    def has_windows(self) -> NDArray[np.bool_]:
+        """Return which texts have windows that were not left out, bool[n]."""
+        found = np.zeros(len(self.tokens), bool)
+        found[self._runs.rows[: self._count]] = True
+        return found
+
     def count_windows(self, first_row: int, windows: int, table: CountTable) -> None:
         """Count the texts of each of so many windows that are left."""
         table.reserve(windows)
