@@ -1,4 +1,4 @@
-"""``mr_dedup.find_passages`` and ``restore``: passages that several documents have."""
+"""``mr_dedup.find_passages``: passages that several documents have; ``restore``: cuts undone."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ def restore(
     """Put back what was cut out of documents, as ``mr-dedup restore`` does.
 
     Args:
-        result: The directory or URI of a result of ``find_passages`` with cuts.
-        out: The directory where the documents are written as they were.
+        result: The directory or URI of a result of ``find_passages`` with ``cut``, or of
+            ``decontaminate`` with ``action="cut"``.
+        out: The directory where the documents are written as they were before they were cut.
         **options: Those of the command: ``overwrite`` and others.
 
     Raises:

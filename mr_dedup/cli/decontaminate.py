@@ -12,7 +12,8 @@ weighing more, that the document has in their order. Also if it has a passage so
 docs/methods/decontamination.md has the rules.
 
 With --action drop OUT also has documents/, those that are not contaminated, and dropped/; with
---action cut all documents, without the texts of items that count, which are in cuts/.
+--action cut all documents, without the texts of items that count, which are in cuts/: mr-dedup
+restore puts them back.
 """
 
 from __future__ import annotations
@@ -353,6 +354,7 @@ def _write_summaries(
     from mr_dedup import __version__
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.decontamination import sample_of
+    from mr_dedup.pipeline.summary import FORMAT_VERSION, Reading
     from mr_dedup.report.decontamination import Contamination, write_contamination_report
 
     named = {
@@ -368,6 +370,8 @@ def _write_summaries(
         **named,
         "options": msgspec.to_builtins(options),
         **summary,
+        "format_version": FORMAT_VERSION,
+        "reading": msgspec.to_builtins(Reading.of(read_options(arguments), arguments.format)),
     }
     with whole_file(result / "summary.json", overwrite=True) as file:
         file.write(json.dumps(content, indent=1).encode() + b"\n")

@@ -51,7 +51,7 @@ COMMANDS = {
     "why": "explain why dedup kept or dropped documents",
     "counts": "count how often documents were found, over several results of dedup",
     "passages": "find passages that several documents have, and cut them out",
-    "restore": "put back what passages has cut out",
+    "restore": "put back what passages or decontaminate has cut out",
     "plan": "show which design a query, or a search for all pairs, would use, and its cost",
     "convert": "convert fingerprint files between formats",
     "inspect": "describe fingerprint files, and check them for damage",

@@ -1,9 +1,10 @@
-"""Put back what mr-dedup passages has cut out of documents.
+"""Put back what mr-dedup passages or decontaminate has cut out of documents.
 
-OUT is a result of mr-dedup passages with --cut, a directory or a URI. DIR becomes a directory with
-its documents as they were read, in files of the names that they have in OUT: lines of JSON have the
-same bytes, rows of Parquet the same values; documents of other formats, which were written as lines
-of JSON when they were cut, have their whole text. Each one is compared with its checksum.
+OUT is a result of mr-dedup passages with --cut, or of mr-dedup decontaminate with --action cut, a
+directory or a URI. DIR becomes a directory with its documents as they were before they were cut,
+in files of the names that they have in OUT: lines of JSON have the same bytes, rows of Parquet the
+same values; documents that were written in another format than they were read in have their whole
+text. Each one is compared with its checksum.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import argparse
 from mr_dedup.cli.remote_files import local_path
 from mr_dedup.cli.streams import counted, print_message, print_warning
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.uris import without_secrets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("result", metavar="OUT", help="the result of mr-dedup passages")
+    add("result", metavar="OUT", help="the result of mr-dedup passages or decontaminate")
     add("-o", "--out", type=local_path, required=True, metavar="DIR", help="the directory to make")
     add("--overwrite", action="store_true", help="replace DIR if it exists")
 
@@ -40,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         with folder_beside(out) as folder:
             made, aside = folder / "restored", aside_for(out)
             made.mkdir()
-            restored = restore(arguments.result, files, made)
+            restored = restore(without_secrets(arguments.result), files, made)
             put_in_place(made, out, aside)
         import shutil
 

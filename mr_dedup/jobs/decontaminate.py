@@ -25,14 +25,13 @@ from mr_dedup.features.text_batch import text_batch
 from mr_dedup.features.token_spans import TokenSpans, token_spans
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
+from mr_dedup.jobs.cut_documents import CUTS_OF_BATCH, cut_batch, document_columns, offset_columns
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
 from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Slices
-from mr_dedup.passages.records import LineEdits, cut_lines, cut_rows, edits_of_rows
 
 Action = Literal["report", "drop", "cut"]
 """What is done with contaminated documents; ``cut`` cuts the items out of them."""
@@ -71,26 +70,12 @@ The rows of a document are in one table. ``item`` is a row of the items, ``field
 which ``text`` has the first ones.
 """
 
-CUTS = pa.schema(
-    [
-        ("id", pa.large_string()),
-        ("file", pa.large_string()),
-        ("position", pa.int64()),
-        ("item", pa.int32()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("text", pa.large_string()),
-        ("space", pa.bool_()),
-        ("json_start", pa.int64()),
-        ("json_removed", pa.large_binary()),
-        ("json_written", pa.int32()),
-        ("checksum", pa.uint64()),
-    ]
-)
+_ITEM = pa.field("item", pa.int32())
+
+CUTS = CUTS_OF_BATCH.append(_ITEM)
 """Columns of what is cut: a row a cut, with the first of its items.
 
-``start`` and ``end`` are characters of the document as it was, ``text`` is all that was there, and
-``space`` whether a space is in its place. The last four columns are ``LineEdits``.
+Its table precedes that of the records, in which ``row`` is the one that was cut.
 """
 
 MAX_TEXT = 4000
@@ -150,19 +135,11 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
         if self.documents != "same":
             records = as_written(records, batch, kept, chunk, self.reading, self.documents)
         if self.action == "cut" and len(found.cuts):
-            spaces = cutting.needs_space(batch.texts, found.cuts)
-            texts = cutting.cut_texts(batch.texts, found.cuts, spaces)
-            changed = np.unique(found.cuts.rows)
-            counts[CUT] += changed.size
-            name, file = self.reading.text_name, (records.schema.metadata or {}).get(FILE_KEY)
-            edits = edits_of_rows(batch.texts, found.cuts)
-            if file is not None:
-                records = cut_rows(records, texts, changed, name, file.decode())
-            else:
-                lines = one_array(records["record"])
-                lines, edits = cut_lines(lines, texts, found.cuts, spaces, name)
-                records = records.set_column(1, "record", lines)
-            yield _cuts(batch, found, spaces, edits)
+            counts[CUT] += np.unique(found.cuts.rows).size
+            records, cuts = cut_batch(
+                records, batch, found.cuts, self.reading.text_name, self.documents, "--action cut"
+            )
+            yield cuts.append_column(_ITEM, pa.array(found.cut_items.astype(np.int32)))
         yield records
 
 
@@ -174,25 +151,6 @@ def _refuse_whole_pages(chunk: DocumentChunk) -> None:
                 f"{part.file.name}: is {part.file.format}; --action cut needs --documents jsonl or "
                 "parquet for such files"
             )
-
-
-def _cuts(
-    batch: DocumentBatch, found: _Found, spaces: NDArray[np.bool_], edits: LineEdits
-) -> pa.Table:
-    cuts = found.cuts
-    rows = pa.array(cuts.rows)
-    columns = {
-        "id": batch.ids.take(rows),
-        "file": batch.files.take(rows).cast(pa.large_string()),
-        "position": batch.offsets[cuts.rows],
-        "item": found.cut_items.astype(np.int32),
-        "start": cutting.code_points(batch.texts, cuts.rows, cuts.starts),
-        "end": cutting.code_points(batch.texts, cuts.rows, cuts.stops),
-        "text": cutting.removed_texts(batch.texts, cuts),
-        "space": spaces,
-        **dict(zip(CUTS.names[-len(edits) :], edits, strict=True)),
-    }
-    return pa.table(columns).cast(CUTS)
 
 
 def is_found(table: pa.Table) -> bool:
@@ -285,15 +243,11 @@ def _found(
     columns = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
     starts, stops = (np.array(columns[name], np.int64) for name in ("start", "end"))
     slices = Slices(documents, starts, stops)
-    at = pa.array(documents)
     shown = Slices(documents, starts, np.minimum(stops, starts + 4 * MAX_TEXT))
     made = {
         **columns,
-        "id": batch.ids.take(at),
-        "file": batch.files.take(at).cast(pa.large_string()),
-        "position": batch.offsets[documents],
-        "start": cutting.code_points(batch.texts, documents, starts),
-        "end": cutting.code_points(batch.texts, documents, stops),
+        **document_columns(batch, documents),
+        **offset_columns(batch.texts, slices),
         "text": _beginnings(batch.texts, shown),
     }
     table = pa.table([pa.array(made[name], FOUND.field(name).type) if isinstance(made[name], tuple)

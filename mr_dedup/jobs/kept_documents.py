@@ -17,6 +17,9 @@ from mr_dedup.formats.compression import compressing, compression_by_suffix
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.kept_records import FILE_KEY
 
+Written = Callable[[str, int, int], None]
+"""Is called with a file, the number of a record in it, and how many were written from there on."""
+
 
 class KeptDocuments:
     """Writes records below ``folder``, those of one file after the other; a context manager.
@@ -24,7 +27,12 @@ class KeptDocuments:
     A file is called as the one it was read from, if that is a name below a directory, else by the
     last part of that; of two that would be one, the second gets a number. Or ``names`` returns the
     name. ``files`` are those written, and how many records each has.
+
+    Attributes:
+        on_written: Is called when records have been written, in their order.
     """
+
+    on_written: Written | None = None
 
     def __init__(self, folder: Path, names: Callable[[str], str] | None = None) -> None:
         self._names = names or self._free_name
@@ -63,18 +71,24 @@ class KeptDocuments:
         if source != self._source or self._rows is None:
             path = self._begin(source)
             self._rows = self._open.enter_context(
-                pq.ParquetWriter(path, table.schema, compression="zstd")
+                pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)
             )
         self._rows.write_table(table)
-        self._counts[self._name] += len(table)
+        self._count(len(table))
 
     def _write_records(self, source: str, records: pa.LargeBinaryArray) -> None:
         if source != self._source or self._records is None:
             path = self._begin(source)
             self._records = self._open.enter_context(_packing(path))
-        self._counts[self._name] += len(records)
         edges, content = bytes_of(records)
         self._records.write(content[edges[0] : edges[-1]].data)
+        self._count(len(records))
+
+    def _count(self, records: int) -> None:
+        first = self._counts[self._name]
+        self._counts[self._name] += records
+        if self.on_written is not None:
+            self.on_written(self._name, first, records)
 
     def _begin(self, source: str) -> Path:
         """End the file before; return the path of the one for ``source``."""

@@ -22,7 +22,7 @@ from mr_dedup.formats.documents.rejects import bounded
 from mr_dedup.formats.parquet_rows import is_text
 from mr_dedup.formats.parts import PART_BYTES, LineParts, ParquetParts
 from mr_dedup.formats.row_sizes import row_bytes
-from mr_dedup.jobs.kept_documents import bytes_of, records_by_file
+from mr_dedup.jobs.kept_documents import Written, bytes_of, records_by_file
 from mr_dedup.jobs.kept_records import FILE_KEY
 
 _SAMPLE_BYTES = 16 << 20
@@ -35,7 +35,13 @@ _ADVICE = "--documents jsonl and same keep records of any members"
 
 
 class JsonDocuments:
-    """Writes records as JSON lines to parts; a context manager."""
+    """Writes records as JSON lines to parts; a context manager.
+
+    Attributes:
+        on_written: Is called when records have been written, in their order.
+    """
+
+    on_written: Written | None = None
 
     def __init__(self, folder: Path, *, part_bytes: int = PART_BYTES) -> None:
         self._parts = LineParts(folder, part_bytes=part_bytes)
@@ -60,7 +66,14 @@ class JsonDocuments:
     def write(self, table: pa.Table) -> None:
         """Append a batch of the keep job."""
         for _, records in records_by_file(table):
+            counts = self._parts.counts
+            part, first = max(len(counts) - 1, 0), counts[-1] if counts else 0
             self._parts.write(_content(records))
+            if self.on_written is not None:
+                for name, count in zip(self._parts.names[part:], counts[part:], strict=True):
+                    if count > first:
+                        self.on_written(name, first, count - first)
+                    first = 0
 
 
 class ParquetDocuments:
@@ -69,7 +82,12 @@ class ParquetDocuments:
     The columns are those of the first Parquet file, or the members of the first 16 MB of JSON
     lines. Later documents may lack some; what has others, or values of other types, is a
     MrDedupError, when it is written or at the end of the block. In memory: a row group of 32 MB.
+
+    Attributes:
+        on_written: Is called when records have been written, in their order.
     """
+
+    on_written: Written | None = None
 
     def __init__(
         self,
@@ -259,7 +277,10 @@ class ParquetDocuments:
         rows = pa.concat_tables(self._group).combine_chunks()
         self._parts.write_table(rows, len(rows))
         self._counts += [0] * (len(self._parts.names) - len(self._counts))
+        first = self._counts[-1]
         self._counts[-1] += len(rows)
+        if self.on_written is not None:
+            self.on_written(self._parts.names[-1], first, len(rows))
         self._part_free -= self._group_bytes - self._group_free
         self._group, self._group_free = [], self._group_bytes
         if self._part_free <= 0:

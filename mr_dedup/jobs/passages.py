@@ -15,7 +15,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.documents.batch import DocumentBatch
@@ -23,10 +22,15 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.parts import LINES, PARQUET, ParquetParts
 from mr_dedup.formats.passage_files import CUTS, OCCURRENCES, PASSAGES
 from mr_dedup.formats.shards import new_files
-from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.cut_documents import (
+    CutDocuments,
+    cut_batch,
+    document_columns,
+    offset_columns,
+)
 from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
-from mr_dedup.jobs.kept_records import FILE_KEY, as_written, records_of
+from mr_dedup.jobs.kept_records import as_written, records_of
 from mr_dedup.jobs.passage_anchors import anchors_of_chunk
 from mr_dedup.jobs.passage_job import (
     PassageJob,
@@ -39,7 +43,6 @@ from mr_dedup.jobs.passage_windows import windows_of_chunk
 from mr_dedup.jobs.reading import DOCUMENTS, reject_lines
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Boundaries, Slices
-from mr_dedup.passages.records import cut_lines, cut_rows, edits_of_rows
 from mr_dedup.passages.windows import CountTable, Spans, TextWindows
 
 Cut = Literal["none", "all", "all-but-first"]
@@ -55,7 +58,6 @@ DOCUMENTS_FOLDER, REJECTS_FOLDER = "documents", "rejects"
 LEFT_EMPTY = "documents_left_without_words"
 """The counter of documents of which all words were cut."""
 
-_EDITS = ("json_start", "json_removed", "json_written", "checksum")
 _DICTIONARIES = ["file", "passage", "group", "written_file"]
 
 
@@ -189,11 +191,11 @@ class _Found:
     def occurrences(self) -> pa.Table:
         """Return a row a span, as OCCURRENCES."""
         spans = self.spans
-        names = _documents(self.batch, spans.rows)
+        names = document_columns(self.batch, spans.rows)
         texts = self.batch.texts
         columns = {
             **names,
-            **_offsets(texts, Slices(spans.rows, self._starts, self._stops)),
+            **offset_columns(texts, Slices(spans.rows, self._starts, self._stops)),
             "tokens": spans.last - spans.first,
             "passage": self.passages_of,
             "group": self.groups,
@@ -238,22 +240,6 @@ def _ids(spans: Spans) -> pa.Array:
     return pa.array([pairs[at : at + 32] for at in range(0, len(pairs), 32)], pa.string())
 
 
-def _documents(batch: DocumentBatch, rows: NDArray[np.int64]) -> dict[str, pa.Array]:
-    at = pa.array(rows)
-    return {
-        "id": batch.ids.take(at),
-        "file": batch.files.take(at).cast(pa.large_string()),
-        "position": pa.array(batch.offsets[rows]),
-    }
-
-
-def _offsets(texts: pa.LargeStringArray, slices: Slices) -> dict[str, NDArray[np.int64]]:
-    """Return where slices begin and end, in code points."""
-    rows = np.tile(slices.rows, 2)
-    both = cutting.code_points(texts, rows, np.concatenate([slices.starts, slices.stops]))
-    return {"start": both[: len(slices)], "end": both[len(slices) :]}
-
-
 def _excerpts(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArray:
     """Return the first code points of slices, a few bytes at a time: slices may be long."""
     stops = np.minimum(slices.stops, slices.starts + 4 * EXCERPT)
@@ -277,14 +263,13 @@ class _Writer:
         self._folder = folder
         self._chunk = chunk
         self._stack = contextlib.ExitStack()
-        self._rows: dict[str, int] = {}
 
     def __enter__(self) -> _Writer:
         self.occurrences = self._part(OCCURRENCES_FOLDER, OCCURRENCES)
         if self._job.cut != "none":
-            self.cuts = self._part(CUTS_FOLDER, CUTS)
+            cuts = self._part(CUTS_FOLDER, CUTS)
             documents = KeptDocuments(self._folder / DOCUMENTS_FOLDER, self._name_of)
-            self.documents = self._stack.enter_context(documents)
+            self.documents = self._stack.enter_context(CutDocuments(documents, cuts))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -329,48 +314,18 @@ class _Writer:
                 tokens = found.windows.tokens
                 slices, within = cutting.whole_sentences(batch.texts, slices, tokens)
                 of = of[within]
-        spaces = cutting.needs_space(batch.texts, slices)
-        cut = cutting.cut_texts(batch.texts, slices, spaces)
         chosen = np.ones(len(batch), bool)
+        reading = self._job.reading
         records = records_of(batch, chosen)
-        records = as_written(records, batch, chosen, self._chunk, self._job.reading, "parquet")
-        edits = edits_of_rows(batch.texts, slices)
-        name, file = self._job.reading.text_name, (records.schema.metadata or {}).get(FILE_KEY)
-        if file is not None:
-            records = cut_rows(records, cut, np.unique(slices.rows), name, file.decode())
-        elif len(slices):
-            lines, edits = cut_lines(one_array(records["record"]), cut, slices, spaces, name)
-            records = records.set_column(1, "record", lines)
-        files, numbers = self._written(batch)
+        records = as_written(records, batch, chosen, self._chunk, reading, "parquet")
+        records, cuts = cut_batch(records, batch, slices, reading.text_name, "same", "--cut")
         if found is not None and len(slices):
-            columns = {
-                **_documents(batch, slices.rows),
-                **_offsets(batch.texts, slices),
-                "passage": found.passages_of.take(pa.array(of)),
-                "text": cutting.removed_texts(batch.texts, slices),
-                "space": spaces,
-                "written_file": files.take(pa.array(slices.rows)),
-                "written_row": numbers[slices.rows],
-                **dict(zip(_EDITS, edits, strict=True)),
-            }
-            self.cuts.write_table(pa.table(columns).select(CUTS.names).cast(CUTS))
+            cuts = cuts.append_column("passage", found.passages_of.take(pa.array(of)))
             counters["cuts"] += len(slices)
             counters["documents_cut"] += np.unique(slices.rows).size
             counters["cut_bytes"] += int((slices.stops - slices.starts).sum())
             counters[LEFT_EMPTY] += _left_empty(found.windows, slices)
-        self.documents.write(records)
-
-    def _written(self, batch: DocumentBatch) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Return the file that each record is written to, and its number there."""
-        indices = batch.files.indices.to_numpy()
-        names = [self._name_of(each) for each in batch.files.dictionary.to_pylist()]
-        numbers = np.empty(len(batch), np.int64)
-        for index in np.unique(indices).tolist():
-            rows = np.flatnonzero(indices == index)
-            before = self._rows.get(names[index], 0)
-            numbers[rows] = before + np.arange(rows.size)
-            self._rows[names[index]] = before + rows.size
-        return pa.array(names, pa.string()).take(pa.array(indices)), numbers
+        self.documents.write(records, cuts)
 
 
 def part_name(number: int, suffix: str) -> str:

@@ -105,7 +105,7 @@ def cut_lines(
 
 
 def cut_rows(
-    rows: pa.Table, cut: pa.LargeStringArray, changed: NDArray[np.int64], name: str, file: str
+    rows: pa.Table, cut: pa.LargeStringArray, changed: NDArray[np.int64], name: str, called: str
 ) -> pa.Table:
     """Return rows of a Parquet file whose texts are cut.
 
@@ -114,7 +114,7 @@ def cut_rows(
         cut: Their texts, cut.
         changed: Which rows are cut, int64[c].
         name: The column that is the text.
-        file: The file of the rows.
+        called: What an error begins with: the file of the rows, and the option that cuts.
 
     Raises:
         MrDedupError: If a row has its text elsewhere.
@@ -123,9 +123,7 @@ def cut_rows(
         return rows
     index = rows.column_names.index(name) if name in rows.column_names else -1
     if index < 0 or rows[name].take(pa.array(changed)).null_count:
-        raise MrDedupError(
-            f"{file}: --cut: rows without {name!r}, whose text is in HTML, cannot be cut"
-        )
+        raise MrDedupError(f"{called}: rows without {name!r}, whose text is in HTML, cannot be cut")
     field = rows.schema.field(index)
     chosen = np.zeros(len(rows), bool)
     chosen[changed] = True

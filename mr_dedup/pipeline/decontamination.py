@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.contamination.item_index import REASONS, Field, ItemIndex
+from mr_dedup.formats.cut_files import cuts_schema
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.jobs.contract import Keyed
+from mr_dedup.jobs.cut_documents import CutDocuments
 from mr_dedup.jobs.decontaminate import COUNTS, MAX_TEXT, Action, is_counts, is_cuts, is_found
 from mr_dedup.jobs.kept_documents import KeptDocuments
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
@@ -60,23 +62,7 @@ _DROPPED = pa.schema(
     ]
 )
 
-_CUTS = pa.schema(
-    [
-        ("id", pa.large_string()),
-        ("file", pa.large_string()),
-        ("position", pa.int64()),
-        ("set", pa.string()),
-        ("item", pa.large_string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("text", pa.large_string()),
-        ("space", pa.bool_()),
-        ("json_start", pa.int64()),
-        ("json_removed", pa.large_binary()),
-        ("json_written", pa.int32()),
-        ("checksum", pa.uint64()),
-    ]
-)
+_CUTS = cuts_schema(pa.field("set", pa.string()), pa.field("item", pa.large_string()))
 
 _REPEATED = ["file", "set", "field", "verdict", "kind"]
 
@@ -179,11 +165,11 @@ class Findings:
                         schema=_MATCHES)  # fmt: skip
 
     def cuts(self, table: pa.Table) -> pa.Table:
-        """Return the rows of a table of cuts as in ``cuts/``."""
+        """Return a table of cuts with the names of items, as ``CutDocuments`` takes it."""
         rows = table["item"].combine_chunks()
         columns = {name: table[name] for name in table.column_names}
         columns |= {name: self.items[name].take(rows) for name in ("set", "item")}
-        return pa.table([columns[name] for name in _CUTS.names], schema=_CUTS)
+        return pa.table(columns)
 
     def _texts(self, items: list[int], fields: list[int], answers: list[int]) -> pa.Array:
         """Return the beginnings of the texts of items that were found."""
@@ -302,15 +288,17 @@ def write_findings(
             ParquetParts(folder / MATCHES, _MATCHES, use_dictionary=_REPEATED)
         )
         kept: KeptDocuments | JsonDocuments | ParquetDocuments | None = None
+        cut: CutDocuments | None = None
         dropped: ParquetParts | None = None
-        cuts: ParquetParts | None = None
+        cuts: pa.Table | None = None
         if action != "report":
             kept = _writer_of(folder / DOCUMENTS, reading, documents)
-            stack.enter_context(kept)
-        if action == "drop":
+        if action == "drop" and kept is not None:
             dropped = stack.enter_context(ParquetParts(folder / DROPPED, _DROPPED))
-        if action == "cut":
-            cuts = stack.enter_context(ParquetParts(folder / CUTS, _CUTS))
+            stack.enter_context(kept)
+        if action == "cut" and kept is not None:
+            parts = stack.enter_context(ParquetParts(folder / CUTS, _CUTS))
+            cut = stack.enter_context(CutDocuments(kept, parts))
         for _, table in output:
             if is_rejects(table):
                 rejects(table)
@@ -321,8 +309,11 @@ def write_findings(
                 matches.write_table(found)
                 if dropped is not None:
                     dropped.write_table(of_dropped)
-            elif cuts is not None and is_cuts(table):
-                cuts.write_table(findings.cuts(table))
+            elif cut is not None and is_cuts(table):
+                cuts = findings.cuts(table)
+            elif cut is not None:
+                cut.write(table, cuts)
+                cuts = None
             else:
                 assert kept is not None
                 kept.write(table)

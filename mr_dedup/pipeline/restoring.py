@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,17 +18,21 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import compressing, compression_by_suffix, decompressed_file
-from mr_dedup.formats.passage_files import CUTS
-from mr_dedup.formats.tables import one_array, read_table
+from mr_dedup.formats.cut_files import RESTORED_FROM
+from mr_dedup.formats.parts import file_batches
+from mr_dedup.formats.tables import one_array
 from mr_dedup.passages.cutting import unspliced
 from mr_dedup.passages.records import as_bytes, as_column, checksum
 from mr_dedup.pipeline.result_files import ResultFiles, damage_reported
 from mr_dedup.pipeline.results import DOCUMENTS, SUMMARY
 from mr_dedup.pipeline.summary import require_version
-from mr_dedup.storage.uris import joined, name_below
+from mr_dedup.storage.uris import joined, name_below, without_secrets
 
 _LINES_BYTES = 4 << 20
 _ROWS = 1 << 12
+
+_CUTS = "cuts"
+_NO_RESULT = "not a result of mr-dedup passages or decontaminate"
 
 
 class Restored(NamedTuple):
@@ -38,11 +43,11 @@ class Restored(NamedTuple):
 
 
 def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
-    """Write the documents of a result of ``passages`` as they were before they were cut.
+    """Write the documents of a result as they were before passages or items were cut out.
 
     A file is written for each one below ``documents/``, of its name and format: JSON lines have the
-    bytes of the records that were read, rows of Parquet are equal to them. In memory: the cuts of a
-    part of the documents, and some records.
+    bytes of the records that were cut, rows of Parquet are equal to them. In memory: some records
+    and their cuts.
 
     Args:
         result: What messages call the result.
@@ -50,22 +55,23 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
         folder: A directory where the documents are written.
 
     Raises:
-        MrDedupError: If the result has no cuts, or cannot be read.
+        MrDedupError: If it is no result with cuts, or cannot be read.
         FormatError: If its files are damaged, or were changed.
     """
-    text_name = _text_name(result, files.content(SUMMARY))
+    text_name, expected = _described(result, files)
     root = files.name_of(DOCUMENTS)
     remaining = {_name_of(path, result) for path in files.below(DOCUMENTS)}
     written = documents = 0
-    for name, path in files.parts("cuts"):
-        with damage_reported(name):
-            cuts = read_table(path, CUTS.names)
-        for file, of_file in _by_file(cuts):
-            if file not in remaining:
-                raise FormatError(name, None, f"has cuts of {file!r}, which is not in {root}")
-            remaining.remove(file)
-            documents += _restore_file(files, root, folder, file, of_file, text_name)
-            written += 1
+    for file, of_file in itertools.groupby(_rows(files), itemgetter("written_file")):
+        if file not in remaining:
+            where = files.name_of(_CUTS)
+            raise FormatError(where, None, f"has cuts of {file!r}, which is not in {root}")
+        remaining.remove(file)
+        documents += _restore_file(files, root, folder, file, of_file, text_name)
+        written += 1
+    if documents != expected:
+        reason = f"has cuts of {documents} documents; {SUMMARY} says {expected}"
+        raise FormatError(files.name_of(_CUTS), None, reason)
     for file in sorted(remaining):
         with files.file(f"{DOCUMENTS}/{file}") as source, reading(source):
             target = folder / file
@@ -78,54 +84,74 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
 def _name_of(path: Path | str, result: str) -> str:
     """Return the name of a file below the documents of a result."""
     if isinstance(path, str):
-        return name_below(path, joined(result, DOCUMENTS))
+        return name_below(without_secrets(path), without_secrets(joined(result, DOCUMENTS)))
     return path.relative_to(local_path(result) / DOCUMENTS).as_posix()
 
 
-def _text_name(result: str, summary: bytes) -> str:
-    """Return the name of the field of texts that a summary states."""
+def _described(result: str, files: ResultFiles) -> tuple[str, int]:
+    """Return the field of texts of a result with cuts, and how many documents were cut."""
+    if not files.exists():
+        raise MrDedupError(f"{result}: no such directory")
+    if not files.has(SUMMARY):
+        raise MrDedupError(f"{result}: {_NO_RESULT}: no {SUMMARY}")
+    summary = files.content(SUMMARY)
     try:
-        require_version(result, summary)
         content = json.loads(summary)
-        cut, name = content.get("cut"), content["reading"]["text_field"]
+        # the options that cut, of passages and of decontaminate
+        if not {"cut", "action"} & content.keys():
+            raise MrDedupError(f"{result}: {_NO_RESULT}")
+        if content.get("cut", "none") == "none" and content.get("action") != "cut":
+            raise MrDedupError(f"{result}: nothing was cut out of its documents")
+        require_version(result, summary)
+        return str(content["reading"]["text_field"]), int(content["documents_cut"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(result, None, f"its {SUMMARY} is not one of mr-dedup: {error}") from error
-    if cut in (None, "none"):
-        raise MrDedupError(f"{result}: nothing was cut out of its documents")
-    return str(name)
 
 
-def _by_file(cuts: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the files of cuts, which follow one another, and the cuts of each."""
-    names = one_array(cuts["written_file"]).dictionary_encode()
-    indices = names.indices.to_numpy()
-    edges = np.append(np.flatnonzero(np.diff(indices, prepend=-1)), indices.size)
-    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        yield names.dictionary[int(indices[start])].as_py(), cuts.slice(start, stop - start)
+def _rows(files: ResultFiles) -> Iterator[dict[str, Any]]:
+    """Yield the cuts of a result, in the order of documents."""
+    for name, path in files.parts(_CUTS):
+        with damage_reported(name):
+            # all columns, so that damage to any is noticed
+            for batch in file_batches(path, None, _ROWS):
+                known = [each for each in RESTORED_FROM.names if each in batch.schema.names]
+                batch = batch.select(known)
+                if not batch.schema.equals(RESTORED_FROM):
+                    raise FormatError(name, None, "has other columns than cuts have")
+                yield from batch.to_pylist()
 
 
 class _Cuts:
     """The cuts of one file, by the number of the record."""
 
-    def __init__(self, table: pa.Table, name: str) -> None:
+    def __init__(self, rows: Iterator[dict[str, Any]], name: str) -> None:
         self.name = name
-        self._table = table
-        rows = table["written_row"].to_numpy()
-        self.rows, starts = np.unique(rows, return_index=True)
-        self._edges = np.append(starts, rows.size)
-        self.next = 0
+        self.documents = 0
+        self._by_record = itertools.groupby(rows, itemgetter("written_row"))
+        self._next: tuple[int, list[dict[str, Any]]] | None = None
+        self._advance(-1)
+
+    def _advance(self, last: int) -> None:
+        number, rows = next(self._by_record, (None, None))
+        if rows is None:
+            self._next = None
+            return
+        if number is None or number <= last:
+            raise FormatError(self.name, None, f"has cuts of record {number} after {last}")
+        self._next = number, list(rows)
 
     def before(self, stop: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Yield the records below ``stop`` that were cut, and the cuts of each."""
-        while self.next < self.rows.size and self.rows[self.next] < stop:
-            first, last = self._edges[self.next], self._edges[self.next + 1]
-            yield int(self.rows[self.next]), self._table.slice(first, last - first).to_pylist()
-            self.next += 1
+        while self._next is not None and self._next[0] < stop:
+            number, rows = self._next
+            self._advance(number)
+            self.documents += 1
+            yield number, rows
 
     def require_end(self) -> None:
         """Raise FormatError if there are cuts of further records."""
-        if self.next < self.rows.size:
-            raise FormatError(self.name, None, f"has no record {self.rows[self.next]}")
+        if self._next is not None:
+            raise FormatError(self.name, None, f"has no record {self._next[0]}")
 
     def checked(self, row: int, content: bytes, cuts: Sequence[dict[str, Any]]) -> bytes:
         """Return restored content; raise FormatError if it is not what was cut."""
@@ -135,19 +161,24 @@ class _Cuts:
 
 
 def _restore_file(
-    files: ResultFiles, root: str, folder: Path, file: str, table: pa.Table, text_name: str
+    files: ResultFiles,
+    root: str,
+    folder: Path,
+    file: str,
+    rows: Iterator[dict[str, Any]],
+    text_name: str,
 ) -> int:
     """Write one file; return how many of its documents had been cut."""
     target = folder / file
     target.parent.mkdir(parents=True, exist_ok=True)
-    cuts = _Cuts(table, f"{root}/{file}")
+    cuts = _Cuts(rows, f"{root}/{file}")
     with files.file(f"{DOCUMENTS}/{file}") as source, damage_reported(cuts.name):
         if file.endswith(".parquet"):
             _restore_rows(source, target, cuts, text_name)
         else:
             _restore_lines(source, target, cuts)
     cuts.require_end()
-    return int(cuts.rows.size)
+    return cuts.documents
 
 
 def _restore_lines(source: Path, target: Path, cuts: _Cuts) -> None:
@@ -205,6 +236,8 @@ def _restored_rows(
     cuts: _Cuts,
     text_name: str,
 ) -> pa.Table:
+    if text_name not in table.column_names:
+        raise FormatError(cuts.name, None, f"lacks the column {text_name!r}")
     index = table.column_names.index(text_name)
     field = table.schema.field(index)
     texts = as_bytes(one_array(table.column(index))).to_pylist()

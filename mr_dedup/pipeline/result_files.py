@@ -14,7 +14,7 @@ from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.parts import part_files, require_all_parts
-from mr_dedup.storage.listing import file_info, files_below, list_files
+from mr_dedup.storage.listing import exists, file_info, files_below, list_files
 from mr_dedup.storage.scratch import ScratchSettings, Wanted
 from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
 from mr_dedup.storage.writing import read_small
@@ -22,6 +22,14 @@ from mr_dedup.storage.writing import read_small
 
 class ResultFiles(Protocol):
     """The files of a result; all methods raise MrDedupError for what cannot be read."""
+
+    def exists(self) -> bool:
+        """Return whether there is a directory or URI of this name, whatever is in it."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file or directory ``name`` in it."""
+        ...
 
     def content(self, name: str) -> bytes:
         """Return the content of a small file, such as ``summary.json``."""
@@ -52,6 +60,16 @@ class LocalFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def exists(self) -> bool:
+        """See ResultFiles.exists."""
+        with reading(self._folder):
+            return self._folder.exists()
+
+    def has(self, name: str) -> bool:
+        """See ResultFiles.has."""
+        with reading(self._folder / name):
+            return (self._folder / name).exists()
 
     def content(self, name: str) -> bytes:
         """See ResultFiles.content."""
@@ -87,6 +105,14 @@ class RemoteFiles:
     def __init__(self, uri: str, scratch: ScratchSettings) -> None:
         self._uri = uri
         self._scratch = scratch
+
+    def exists(self) -> bool:
+        """See ResultFiles.exists."""
+        return exists(self._uri)
+
+    def has(self, name: str) -> bool:
+        """See ResultFiles.has."""
+        return exists(joined(self._uri, name))
 
     def content(self, name: str) -> bytes:
         """See ResultFiles.content."""
@@ -132,6 +158,6 @@ def damage_reported(name: str) -> Iterator[None]:
     """Raise FormatError for what Arrow cannot read."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason, _, _ = str(error).partition("\n")
         raise FormatError(name, None, f"cannot be read: {reason}") from error

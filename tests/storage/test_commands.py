@@ -211,6 +211,13 @@ def test_a_decontamination_of_a_store_is_that_of_this_machine(made, writable, ca
         name: value for name, value in summaries[1].items() if name not in ("evals", "documents")
     }
     assert summaries[1]["items_found"] == 3
+    run(capfd, "restore", of("found"), "-o", tmp_path / "restored")
+    run(capfd, "restore", tmp_path / "here", "-o", tmp_path / "expected")
+    assert files_of(tmp_path / "restored") == files_of(tmp_path / "expected")
+    assert main(["restore", of("nowhere"), "-o", str(tmp_path / "none")]) == 2
+    assert capfd.readouterr().err == f"mr-dedup: error: {of('nowhere')}: no such directory\n"
+    assert main(["restore", of("pages"), "-o", str(tmp_path / "none")]) == 2
+    assert "not a result of mr-dedup passages or decontaminate" in capfd.readouterr().err
     again = ["decontaminate", of("pages"), "--evals", of("evals/exam.jsonl"), "-o", of("found")]
     assert main(again) == 2
     assert capfd.readouterr().err.endswith("found: exists; give --overwrite to replace it\n")

@@ -115,6 +115,11 @@ def test_decontaminate(spark, pages, tmp_path, capfd, monkeypatch):
         found, expected = (tmp_path / each / name for each in ("spark", "memory"))
         assert found.read_bytes() == expected.read_bytes()
     assert json.loads((tmp_path / "spark" / "summary.json").read_text())["items_found"] == 10
+    run(capfd, "decontaminate", pages, "--evals", exam, "-o", tmp_path / "cut", *spark,
+        "--action", "cut")  # fmt: skip
+    run(capfd, "restore", tmp_path / "cut", "-o", tmp_path / "again")
+    assert lines_below(tmp_path / "again") == lines_below(pages)
+    assert lines_below(tmp_path / "cut" / "documents") != lines_below(pages)
 
 
 @pytest.mark.parametrize("words", [["--unit", "tokens:12"], ["--unit", "lines"]])
