@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.documents.batch import DocumentBatch
