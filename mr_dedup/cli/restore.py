@@ -14,7 +14,6 @@ import argparse
 from mr_dedup.cli.remote_files import local_path
 from mr_dedup.cli.streams import counted, print_message, print_warning
 from mr_dedup.errors import MrDedupError
-from mr_dedup.storage.uris import without_secrets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         with folder_beside(out) as folder:
             made, aside = folder / "restored", aside_for(out)
             made.mkdir()
-            restored = restore(without_secrets(arguments.result), files, made)
+            restored = restore(arguments.result, files, made)
             put_in_place(made, out, aside)
         import shutil
 

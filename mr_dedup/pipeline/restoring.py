@@ -50,7 +50,7 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
     and their cuts.
 
     Args:
-        result: What messages call the result.
+        result: The directory or URI of the result.
         files: Its files.
         folder: A directory where the documents are written.
 
@@ -58,7 +58,7 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
         MrDedupError: If it is no result with cuts, or cannot be read.
         FormatError: If its files are damaged, or were changed.
     """
-    text_name, expected = _described(result, files)
+    text_name, expected = _described(without_secrets(result), files)
     root = files.name_of(DOCUMENTS)
     remaining = {_name_of(path, result) for path in files.below(DOCUMENTS)}
     written = documents = 0
@@ -84,7 +84,7 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
 def _name_of(path: Path | str, result: str) -> str:
     """Return the name of a file below the documents of a result."""
     if isinstance(path, str):
-        return name_below(without_secrets(path), without_secrets(joined(result, DOCUMENTS)))
+        return name_below(path, joined(result, DOCUMENTS))
     return path.relative_to(local_path(result) / DOCUMENTS).as_posix()
 
 

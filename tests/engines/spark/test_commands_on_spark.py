@@ -1,5 +1,6 @@
 """Whole commands on Spark leave what they leave in memory."""
 
+import gzip
 import importlib.util
 import json
 import os
@@ -118,8 +119,8 @@ def test_decontaminate(spark, pages, tmp_path, capfd, monkeypatch):
     run(capfd, "decontaminate", pages, "--evals", exam, "-o", tmp_path / "cut", *spark,
         "--action", "cut")  # fmt: skip
     run(capfd, "restore", tmp_path / "cut", "-o", tmp_path / "again")
-    assert lines_below(tmp_path / "again") == lines_below(pages)
-    assert lines_below(tmp_path / "cut" / "documents") != lines_below(pages)
+    assert records_below(tmp_path / "again") == records_below(pages)
+    assert records_below(tmp_path / "cut" / "documents") != records_below(pages)
 
 
 @pytest.mark.parametrize("words", [["--unit", "tokens:12"], ["--unit", "lines"]])
@@ -144,6 +145,16 @@ def test_passages(spark, pages, tmp_path, capfd, words):
         json.loads((tmp_path / each / "summary.json").read_text()) for each in ("memory", "spark")
     )
     assert one == other
+
+
+def records_below(folder):
+    """All lines of the files of a directory, which may be compressed, in the order of names."""
+    content = b""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rb") as file:
+            content += file.read()
+    return content.splitlines()
 
 
 def lines_below(folder):
