@@ -122,6 +122,16 @@ def documents(folder: Path) -> None:
     lines = "".join(each.read_text() for each in (kept / "documents").rglob("*.jsonl"))
     assert [json.loads(line)["id"] for line in lines.splitlines()] == originals
 
+    mr_dedup("counts", kept, "-o", folder / "counts.parquet")
+    counted = pq.read_table(folder / "counts.parquet")
+    assert counted["duplicates_total"].to_pylist() == [1] * len(originals)
+
+    item = json.dumps({"question": texts[0], "answer": "none"}) + "\n"
+    (folder / "exam.jsonl").write_text(item)
+    mr_dedup("decontaminate", path, "--evals", folder / "exam.jsonl", "-o", folder / "items")
+    matches = pq.read_table(folder / "items" / "matches", columns=["id", "kind"]).to_pylist()
+    assert {"id": originals[0], "kind": "exact"} in matches, matches
+
     mr_dedup("passages", path, "-o", folder / "passages", "--cut", "all")
     mr_dedup("restore", folder / "passages", "-o", folder / "restored")
     assert (folder / "restored" / path.name).read_bytes() == path.read_bytes()
