@@ -202,7 +202,7 @@ def resolve(
     at worst 0.5 to 1 nanoseconds a kept text. Memory, beside documents and sets: 140 bytes a
     document; for one large cluster at a time 65 bytes a kept text and more for long texts, and up
     to ``limits``.
-    Raises ValueError for an ``order`` that is no permutation, a ``fixed`` of another length or
+    Raises ValueError for an ``order`` that is not a permutation, a ``fixed`` of another length or
     type, and texts without sets, or with sets that were cut.
     """
     n = len(documents)

@@ -138,7 +138,7 @@ def _extreme(
 
 
 def _ranked(values: pa.DictionaryArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rank of each value, by time and then by text, -1 for what is no time.
+    """Return the rank of each value, by time and then by text, -1 for what is not a time.
 
     And for each rank the number of its text in the dictionary.
     """

@@ -222,3 +222,14 @@ def _text(column: pa.Array, name: str, path: Path) -> pa.LargeStringArray:
         reason = f"its column {name!r} is not text"
         raise FormatError(path, None, reason) from error
     return text
+
+
+CLUSTERS = pa.schema(
+    [
+        pa.field("cluster", pa.int64()),
+        pa.field("documents", pa.int64()),
+        pa.field("documents_kept", pa.int64()),
+        pa.field("earlier_documents", pa.int64()),
+    ]
+)
+"""A row a cluster of two or more documents."""

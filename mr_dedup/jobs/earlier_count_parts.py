@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
-import xxhash
 
 from mr_dedup.formats.count_tables import EARLIER_COUNTS, EARLIER_REPEATED
-from mr_dedup.formats.parts import PARQUET, ParquetParts
-from mr_dedup.formats.shards import new_files
 from mr_dedup.jobs.contract import Counters, Job, Keyed, TaskInput
 from mr_dedup.jobs.order_decisions import is_size
+from mr_dedup.jobs.shard_parts import write_part
 
 
 class CountedChunk(NamedTuple):
@@ -55,7 +52,7 @@ class EarlierCountPartsJob(Job, frozen=True, kw_only=True):
         for key, of_chunk in tables.items():
             number = numbers[key]
             table = _described(pa.concat_tables(of_chunk), self.chunks[number])
-            checksum = write_earlier_counts(self.folder, number, table)
+            checksum = write_part(self.folder, number, table, EARLIER_REPEATED)
             yield number, pa.table({"part": [number], "checksum": [checksum]})
 
 
@@ -68,15 +65,3 @@ def _described(counted: pa.Table, chunk: CountedChunk) -> pa.Table:
     }
     columns = [known[name] if name in known else counted[name] for name in EARLIER_COUNTS.names]
     return pa.table(columns, names=EARLIER_COUNTS.names).cast(EARLIER_COUNTS)
-
-
-def write_earlier_counts(folder: str, number: int, table: pa.Table) -> str:
-    """Write a part of the counts of a result; return its checksum."""
-    with new_files(folder) as made:
-        with ParquetParts(
-            made / "made", EARLIER_COUNTS, part_rows=sys.maxsize, use_dictionary=EARLIER_REPEATED
-        ) as parts:
-            parts.write_table(table.combine_chunks())
-        (name,) = parts.names
-        path = (made / "made" / name).replace(made / f"part-{number:05}{PARQUET}")
-        return xxhash.xxh3_128(path.read_bytes()).hexdigest()

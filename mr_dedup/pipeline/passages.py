@@ -24,7 +24,6 @@ from mr_dedup.formats.passage_files import PASSAGES
 from mr_dedup.jobs.kept_documents import kept_names
 from mr_dedup.jobs.passage_anchors import TOKENS, PassageAnchorsJob
 from mr_dedup.jobs.passage_job import HOST, WITHOUT_GROUP
-from mr_dedup.jobs.passage_parts import PassagePartsJob, write_passages
 from mr_dedup.jobs.passage_windows import PassageWindowsJob
 from mr_dedup.jobs.passages import LEFT_EMPTY, PASSAGES_FOLDER, Cut, PassagesJob
 from mr_dedup.jobs.reading import (
@@ -35,6 +34,7 @@ from mr_dedup.jobs.reading import (
     TEXT_BYTES,
     skipped_records,
 )
+from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.passages.cutting import Boundaries
 from mr_dedup.passages.options import PassageOptions
 from mr_dedup.pipeline.dedup_stages.files import RESULT
@@ -224,9 +224,9 @@ def _keep(
     folder = run.at(f"{RESULT}/{PASSAGES_FOLDER}")
     if found.shards:
         keys = tuple(shard.key for shard in found.shards)
-        run.over_shards(PassagePartsJob(keys=keys, passages=folder), None, [found])
+        run.over_shards(ShardPartsJob(keys=keys, folder=folder), None, [found])
     else:
-        write_passages(folder, 0, PASSAGES.empty_table())
+        write_part(folder, 0, PASSAGES.empty_table())
     run.remove("passages")
     counted = ["passages", "occurrences", "documents_with_passages", "tokens_in_passages"]
     if options.cut != "none":

@@ -55,7 +55,7 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
         folder: A directory where the documents are written.
 
     Raises:
-        MrDedupError: If it is no result with cuts, or cannot be read.
+        MrDedupError: If it is not a result with cuts, or cannot be read.
         FormatError: If its files are damaged, or were changed.
     """
     text_name, expected = _described(without_secrets(result), files)

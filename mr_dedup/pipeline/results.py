@@ -289,7 +289,7 @@ class EarlierResult:
 def fetch_result(uri: str, folder: Path, *, signed: bool = True) -> None:
     """Copy what later runs need of the result at ``uri`` to a new directory, without documents.
 
-    Signatures if ``signed``. Raises MrDedupError, also if there is no result.
+    Signatures if ``signed``. Raises MrDedupError if that is not a result, or cannot be read.
     """
     summary = joined(uri, SUMMARY)
     if not exists(summary):

@@ -21,15 +21,14 @@ from mr_dedup.clusters.decisions import Reason
 from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
 from mr_dedup.clusters.suspects import LISTED, SOURCES, most_dropped
 from mr_dedup.formats.count_tables import EARLIER_COUNTS as EARLIER_COLUMNS
+from mr_dedup.formats.decision_file import CLUSTERS
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
-from mr_dedup.jobs.cluster_parts import CLUSTERS, ClusterPartsJob, write_clusters
 from mr_dedup.jobs.earlier_chunks import EarlierReading
 from mr_dedup.jobs.earlier_count_parts import (
     CountedChunk,
     EarlierCountPartsJob,
-    write_earlier_counts,
 )
 from mr_dedup.jobs.fingerprint import (
     TOO_MANY_SUBSETS,
@@ -50,6 +49,7 @@ from mr_dedup.jobs.reading import (
 )
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
 from mr_dedup.jobs.resolve_shards import ResolveShardsJob
+from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -429,9 +429,9 @@ def _write_clusters(run: ShardedRun, decided: Left) -> None:
     first, last = run.chunk_count, decided.shards[-1].key
     shards = [shard for shard in decided.shards if first <= shard.key < last]
     if not shards:
-        write_clusters(folder, 0, CLUSTERS.empty_table())
+        write_part(folder, 0, CLUSTERS.empty_table())
         return
-    job = ClusterPartsJob(keys=tuple(shard.key for shard in shards), clusters=folder)
+    job = ShardPartsJob(keys=tuple(shard.key for shard in shards), folder=folder)
     run.over_shards(job, None, [replace(decided, shards=shards)])
 
 
@@ -442,7 +442,7 @@ def _write_earlier_counts(run: ShardedRun, decided: Left, options: DedupOptions)
     # a row is the number of documents
     shards = [shard for shard in decided.shards if shard.key in chunks and shard.rows > 1]
     if not shards:
-        return combined_checksum([write_earlier_counts(folder, 0, EARLIER_COLUMNS.empty_table())])
+        return combined_checksum([write_part(folder, 0, EARLIER_COLUMNS.empty_table())])
     job = EarlierCountPartsJob(chunks=tuple(chunks[shard.key] for shard in shards), folder=folder)
     found = run.yielded_over_shards(job, [replace(decided, shards=shards)])
     sums = {table["part"][0].as_py(): table["checksum"][0].as_py() for _, table in found}

@@ -1,0 +1,59 @@
+"""The job that writes a table of a result from shards: a part for each shard."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import xxhash
+
+from mr_dedup.formats.parts import PARQUET, ParquetParts
+from mr_dedup.formats.shards import new_files
+from mr_dedup.jobs.contract import Counters, Job, Keyed, TaskInput
+
+
+class ShardPartsJob(Job, frozen=True, kw_only=True):
+    """See the module. Inputs are shards whose tables have the columns of the result.
+
+    Attributes:
+        keys: The keys of all shards, in order: part n is that of key n.
+        folder: The directory of the result for the table.
+    """
+
+    keys: tuple[int, ...]
+    folder: str
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Write the parts of some shards."""
+        tables: dict[int, list[pa.Table]] = {}
+        for key, table in part.keyed_tables():
+            tables.setdefault(key, []).append(table)
+        for key, of_part in tables.items():
+            number = self.keys.index(key)
+            write_part(self.folder, number, pa.concat_tables(of_part))
+            yield number, pa.table({"rows": [sum(map(len, of_part))]})
+
+
+def write_part(
+    folder: str, number: int, table: pa.Table, use_dictionary: Sequence[str] | None = None
+) -> str:
+    """Write a part of a table of a result, with the columns that ``table`` has.
+
+    Args:
+        folder: The directory of the result for the table.
+        number: Of the part.
+        table: Its rows.
+        use_dictionary: The columns of repeated values, as ``ParquetParts`` takes them.
+
+    Returns:
+        The checksum of the file, XXH3-128 in hex.
+    """
+    with new_files(folder) as made:
+        with ParquetParts(
+            made / "made", table.schema, part_rows=sys.maxsize, use_dictionary=use_dictionary
+        ) as parts:
+            parts.write_table(table.combine_chunks())
+        (name,) = parts.names
+        path = (made / "made" / name).replace(made / f"part-{number:05}{PARQUET}")
+        return xxhash.xxh3_128(path.read_bytes()).hexdigest()
