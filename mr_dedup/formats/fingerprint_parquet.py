@@ -184,7 +184,11 @@ def create_table(
 
 @contextlib.contextmanager
 def create_table_parts(
-    folder: Path, features: str, fields: Sequence[str] = (), part_rows: int = PART_ROWS
+    folder: Path,
+    features: str,
+    fields: Sequence[str] = (),
+    part_rows: int = PART_ROWS,
+    first: int = 0,
 ) -> Iterator[tuple[TableWriter, ParquetParts]]:
     """Yield a writer of a dataset of such files in ``folder``, and its parts.
 
@@ -192,13 +196,15 @@ def create_table_parts(
         folder: the directory; an earlier dataset there is replaced.
         features, fields: as of ``create_table``.
         part_rows: the rows of a file.
+        first: the number of the first file.
 
     Raises:
         ValueError: as ``table_schema``.
         MrDedupError: as ``outputs.whole_file``.
     """
     schema = table_schema(features, fields)
-    with ParquetParts(folder, schema, part_rows=part_rows, **_settings(schema)) as parts:
+    settings = _settings(schema)
+    with ParquetParts(folder, schema, part_rows=part_rows, first=first, **settings) as parts:
         writer = TableWriter(parts, schema)
         yield writer, parts
         writer.finish()

@@ -23,16 +23,17 @@ def write_fingerprints(
     kept: NDArray[np.bool_],
     files: Sequence[tuple[str, int]],
     part_rows: int = PART_ROWS,
+    first: int = 0,
 ) -> list[str]:
     """Write the fingerprints of the kept documents for later runs; return the names of the parts.
 
     ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
-    ``files`` have these, so many each, in their order.
+    ``files`` have these, so many each, in their order; ``first`` is the number of the first part.
     """
     names = pa.array([name for name, _ in files], pa.large_string())
     number_of = np.repeat(np.arange(len(files)), [count for _, count in files])
     done = written = 0
-    with create_table_parts(folder, features, [FILE], part_rows) as (table, parts):
+    with create_table_parts(folder, features, [FILE], part_rows, first) as (table, parts):
         for batch in rows:
             chosen = batch.filter(pa.array(kept[done : done + len(batch)]))
             done += len(batch)

@@ -54,8 +54,10 @@ class PartFiles:
         names: The names of the parts, in order.
     """
 
-    def __init__(self, folder: Path, suffix: str) -> None:
+    def __init__(self, folder: Path, suffix: str, first: int = 0) -> None:
+        """Write to ``folder`` from the part of the number ``first``."""
         self.names: list[str] = []
+        self._first = first
         self._folder = folder
         self._suffix = suffix
         self._part = contextlib.ExitStack()
@@ -77,7 +79,7 @@ class PartFiles:
         """End the part before; return the file of the next one."""
         self.end()
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.names.append(f"part-{len(self.names):05}{self._suffix}")
+        self.names.append(part_name(self._first + len(self.names), self._suffix))
         return self.enter(whole_file(self._folder / self.names[-1], overwrite=True))
 
     def enter(self, context: contextlib.AbstractContextManager[_Entered]) -> _Entered:
@@ -104,15 +106,21 @@ class ParquetParts(PartFiles):
     """
 
     def __init__(
-        self, folder: Path, schema: pa.Schema, *, part_rows: int = PART_ROWS, **settings: Any
+        self,
+        folder: Path,
+        schema: pa.Schema,
+        *,
+        part_rows: int = PART_ROWS,
+        first: int = 0,
+        **settings: Any,
     ) -> None:
-        """Write to ``folder``, with ``settings`` of ``pq.ParquetWriter``.
+        """Write to ``folder`` from the part ``first``, with ``settings`` of ``pq.ParquetWriter``.
 
         Raises ValueError unless a part has rows.
         """
         if part_rows < 1:
             raise ValueError(f"part_rows: expected 1 or more, got {part_rows}")
-        super().__init__(folder, PARQUET)
+        super().__init__(folder, PARQUET, first)
         self.schema = schema
         self._settings = {"compression": "zstd", "write_page_checksum": True, **settings}
         self._part_rows = part_rows
@@ -160,11 +168,14 @@ class LineParts(PartFiles):
         counts: How many lines each part has.
     """
 
-    def __init__(self, folder: Path, *, part_bytes: int = PART_BYTES) -> None:
-        """Begin a part when the one before has ``part_bytes``; ValueError unless positive."""
+    def __init__(self, folder: Path, *, part_bytes: int = PART_BYTES, first: int = 0) -> None:
+        """Begin a part when the one before has ``part_bytes``; ValueError unless positive.
+
+        ``first`` is the number of the first part.
+        """
         if part_bytes < 1:
             raise ValueError(f"part_bytes: expected 1 or more, got {part_bytes}")
-        super().__init__(folder, LINES)
+        super().__init__(folder, LINES, first)
         self.counts: list[int] = []
         self._part_bytes = part_bytes
         self._free = 0
@@ -187,6 +198,15 @@ class LineParts(PartFiles):
             self.counts[-1] += lines.count(b"\n", start, end)
             self._free -= end - start
             start = end
+
+
+def part_name(number: int, suffix: str) -> str:
+    """Return the name of a part of a dataset.
+
+    >>> part_name(7, PARQUET)
+    'part-00007.parquet'
+    """
+    return f"part-{number:05}{suffix}"
 
 
 def part_files(folder: Path) -> list[Path]:

@@ -7,7 +7,6 @@ directory of the result. A reduce step counts documents by their hosts and by fi
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,24 +22,22 @@ from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.clusters.duplicate_counts import summed
 from mr_dedup.clusters.suspects import LISTED, losing_sources
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.count_tables import COUNTED, COUNTS
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.kept_fingerprints import write_fingerprints
-from mr_dedup.formats.parts import LINES, PARQUET, ParquetParts
 from mr_dedup.formats.shards import new_files, read_shard
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.document_parts import DocumentParts, write_rejects
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.keep import KeepJob, has_texts
-from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
-from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.order_decisions import DECISION
-from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
+from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
 from mr_dedup.jobs.row_shards import counts_of_rows, document_rows
+from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
 HOST = "host"
@@ -49,10 +46,9 @@ HOST = "host"
 _MOST_COMMON = 50
 """Values of a field that are in a report."""
 
-DOCUMENTS_FOLDER, DECISIONS_FOLDER = "documents", "decisions"
-FINGERPRINTS_FOLDER, SIGNATURES_FOLDER, REJECTS_FOLDER = "fingerprints", "signatures", "rejects"
-COUNTS_FOLDER = "counts"
-"""The directories of a result."""
+DECISIONS_FOLDER, COUNTS_FOLDER = "decisions", "counts"
+FINGERPRINTS_FOLDER, SIGNATURES_FOLDER = "fingerprints", "signatures"
+"""The directories of a result, besides those of ``document_parts``."""
 
 _ROW_GROUP = 1 << 15
 
@@ -75,13 +71,11 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         share_by: Fields of the documents that are counted.
         earlier: The first chunks: documents that earlier runs kept, of which nothing is written.
         shown: Documents whose texts are to be shown, as chunk and row.
-        renamed: The names of the files of kept documents that are not called as what was read.
-        divided: The first chunk of files that several tasks read.
+        parts: How kept documents are written.
         has_rejects: Whether any record was rejected.
         signatures: The columns of signatures, an Arrow schema; None if there are none.
         seen: The field of rows by which documents are seen.
         counted: The counts that kept records get.
-        columns: The columns of other parts of Parquet, and the file that they were taken from.
         share_keys: Groups of values that are counted together.
     """
 
@@ -95,13 +89,11 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     share_by: tuple[str, ...] = ()
     earlier: tuple[EarlierReading, ...] = ()
     shown: tuple[tuple[int, int], ...] = ()
-    renamed: tuple[tuple[str, str], ...] = ()
-    divided: tuple[tuple[str, int], ...] = ()
+    parts: DocumentParts = DocumentParts()
     has_rejects: bool = False
     signatures: bytes | None = None
     seen: str | None = None
     counted: tuple[str, ...] = ()
-    columns: tuple[bytes, str] | None = None
     share_keys: int = 1
 
     @property
@@ -178,16 +170,18 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
                 yield key, self._shown(table, chunk)
             return
         with new_files(self.result) as folder:
-            writer = self._writer(folder, chunk)
-            with writer:
+            number = chunk - self.earlier_chunks
+            with self.parts.writer(folder, chunk, number) as writer:
                 for _, table in super().map(part, counters):
                     if has_texts(table):
                         yield key, self._shown(table, chunk)
                     else:
                         writer.write(table)
-            number = chunk - self.earlier_chunks
-            record = {"part": number, **self._finish_documents(folder, writer, number)}
-            files = [(name, count) for name, count in record.pop("files") if count]
+            written = self.parts.finish(folder, writer, number)
+            files = [(name, count) for name, count in written.files if count]
+            schema, source = written.columns or (None, None)
+            record: dict[str, Any] = {"part": number, "columns": schema, "source": source}
+            record["kept"] = sum(count for _, count in files)
             rows, rejects = self._rows_and_rejects(chunk)
             decided = self._decided(chunk)
             if rows is not None and len(rows) != decided.kept.size:
@@ -197,10 +191,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             record["kept_bytes"] = int(lengths[decided.kept[: lengths.size]].sum())
             record["dropped_bytes"] = int(lengths.sum()) - record["kept_bytes"]
             if self.has_rejects:
-                path = _part(folder / REJECTS_FOLDER, number, LINES)
-                with path.open("wb") as file, compressing(file, "zstd") as stream:
-                    for table in rejects:
-                        stream.write(reject_lines(table))
+                write_rejects(folder, number, rejects)
         yield key, pa.table({name: pa.array([value]) for name, value in record.items()})
         if rows is not None:
             yield from self._shares(rows, ~decided.kept)
@@ -213,58 +204,6 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
                 "text": table["text"].cast(pa.large_string()),
             }
         )
-
-    def _writer(self, folder: Path, chunk: int) -> KeptDocuments | JsonDocuments | ParquetDocuments:
-        documents = folder / DOCUMENTS_FOLDER
-        if self.documents == "jsonl":
-            return JsonDocuments(documents, part_bytes=sys.maxsize)
-        if self.documents == "parquet":
-            columns = None
-            if self.columns is not None:
-                schema, source = self.columns
-                columns = (pa.ipc.read_schema(pa.py_buffer(schema)), source)
-            names = self.reading.id_names
-            return ParquetDocuments(documents, names, part_bytes=sys.maxsize, columns=columns)
-
-        renamed, divided = dict(self.renamed), dict(self.divided)
-
-        def name_of(source: str) -> str:
-            name = renamed.get(source, source)
-            first = divided.get(source)
-            return name if first is None else numbered_name(name, chunk - first)
-
-        return KeptDocuments(documents, name_of)
-
-    def _finish_documents(
-        self,
-        folder: Path,
-        writer: KeptDocuments | JsonDocuments | ParquetDocuments,
-        number: int,
-    ) -> dict[str, Any]:
-        """Return the files of documents and how many each has; a part is called by its number."""
-        documents = folder / DOCUMENTS_FOLDER
-        columns = None
-        if isinstance(writer, ParquetDocuments) and writer.columns is not None:
-            schema, source = writer.columns
-            columns = (schema.serialize().to_pybytes(), source)
-        files = writer.files
-        if not isinstance(writer, KeptDocuments):
-            suffix = PARQUET if self.documents == "parquet" else LINES
-            path = _part(documents, number, suffix)
-            if files:
-                ((name, count),) = files
-                (documents / name).replace(path)
-                files = [(path.name, count)]
-            elif self.documents == "jsonl":
-                with path.open("wb") as file, compressing(file, "zstd"):
-                    pass
-        kept = sum(count for _, count in files)
-        return {
-            "files": files,
-            "kept": kept,
-            "columns": None if columns is None else columns[0],
-            "source": None if columns is None else columns[1],
-        }
 
     def _rows_and_rejects(self, chunk: int) -> tuple[pa.Table | None, list[pa.Table]]:
         rows: list[pa.Table] = []
@@ -286,40 +225,35 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         Returns the checksums of the last three.
         """
         counts = None if rows is None else self._counts(rows, decided)
-        with _one_part(folder / DECISIONS_FOLDER, number, DECISIONS, REPEATED) as parts:
+        decisions = folder / DECISIONS_FOLDER
+        with one_part(decisions, number, DECISIONS, use_dictionary=REPEATED) as parts:
             if rows is not None:
                 parts.write_table(self._decisions(rows, decided, counts))
         batches = [] if rows is None else rows.select(["id", "fingerprint", "length"]).to_batches()
-        made = folder / "made"
-        write_fingerprints(made, self.features, iter(batches), decided.kept, files, sys.maxsize)
-        sums: dict[str, str | None] = {
-            "fingerprints": self._moved(folder, made, FINGERPRINTS_FOLDER, number)
-        }
-        with ParquetParts(made, COUNTS, part_rows=sys.maxsize) as parts:
+        fingerprints = folder / FINGERPRINTS_FOLDER
+        (name,) = write_fingerprints(
+            fingerprints, self.features, iter(batches), decided.kept, files, sys.maxsize, number
+        )
+        sums: dict[str, str | None] = {"fingerprints": _checksum(fingerprints / name)}
+        with one_part(folder / COUNTS_FOLDER, number, COUNTS) as parts:
             if counts is not None:
                 of_kept = counts.filter(pa.array(decided.kept)).select(COUNTS.names)
                 parts.write_table(of_kept.combine_chunks())
-        sums["counts"] = self._moved(folder, made, COUNTS_FOLDER, number)
+        sums["counts"] = _checksum(folder / COUNTS_FOLDER / name)
         sums["signatures"] = None
         if self.signatures is not None:
             schema = pa.ipc.read_schema(pa.py_buffer(self.signatures))
             some = schema.empty_table()
             if rows is not None:
                 some = rows.select(schema.names).filter(pa.array(decided.kept)).combine_chunks()
+            signatures = folder / SIGNATURES_FOLDER
             settings: dict[str, Any] = {"compression": "none", "use_dictionary": False}
-            with ParquetParts(made, some.schema, part_rows=sys.maxsize, **settings) as signatures:
+            with one_part(signatures, number, some.schema, **settings) as parts:
                 for start in range(0, len(some), _ROW_GROUP):
                     group = some.slice(start, _ROW_GROUP).combine_chunks()
-                    signatures.write_table(group, _ROW_GROUP)
-            sums["signatures"] = self._moved(folder, made, SIGNATURES_FOLDER, number)
+                    parts.write_table(group, _ROW_GROUP)
+            sums["signatures"] = _checksum(signatures / name)
         return sums
-
-    def _moved(self, folder: Path, made: Path, name: str, number: int) -> str:
-        """Move the one part that was made to a directory of the result; return its checksum."""
-        (path,) = made.iterdir()
-        moved = _part(folder / name, number, PARQUET)
-        path.replace(moved)
-        return xxhash.xxh3_128(moved.read_bytes()).hexdigest()
 
     def _decisions(self, rows: pa.Table, decided: _Decided, counts: pa.Table) -> pa.Table:
         """Return the decisions on all documents of a chunk."""
@@ -433,20 +367,8 @@ def _documents_in(folder: str, chunk: int) -> int:
     return int(size["documents"][0].as_py())
 
 
-@contextlib.contextmanager
-def _one_part(
-    folder: Path, number: int, schema: pa.Schema, dictionaries: list[str]
-) -> Iterator[ParquetParts]:
-    """Yield a writer of the part of a number."""
-    with ParquetParts(folder, schema, part_rows=sys.maxsize, use_dictionary=dictionaries) as parts:
-        yield parts
-    (name,) = parts.names
-    (folder / name).replace(_part(folder, number, PARQUET))
-
-
-def _part(folder: Path, number: int, suffix: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"part-{number:05}{suffix}"
+def _checksum(path: Path) -> str:
+    return xxhash.xxh3_128(path.read_bytes()).hexdigest()
 
 
 def _share_key(text: str, keys: int) -> int:

@@ -43,8 +43,8 @@ class JsonDocuments:
 
     on_written: Written | None = None
 
-    def __init__(self, folder: Path, *, part_bytes: int = PART_BYTES) -> None:
-        self._parts = LineParts(folder, part_bytes=part_bytes)
+    def __init__(self, folder: Path, *, part_bytes: int = PART_BYTES, first: int = 0) -> None:
+        self._parts = LineParts(folder, part_bytes=part_bytes, first=first)
 
     def __enter__(self) -> JsonDocuments:
         self._parts.__enter__()
@@ -98,12 +98,15 @@ class ParquetDocuments:
         sample_bytes: int = _SAMPLE_BYTES,
         group_bytes: int = _GROUP_BYTES,
         columns: tuple[pa.Schema, str] | None = None,
+        first: int = 0,
     ) -> None:
         """Write to ``folder``; errors name documents by the first of ``id_names`` they have.
 
-        ``columns`` are those of other parts, and the file that they were taken from.
+        ``columns`` are those of other parts, and the file that they were taken from; ``first`` is
+        the number of the first part.
         """
         self._folder = folder
+        self._first = first
         self._id_names = id_names
         self._part_bytes = part_bytes
         self._sample_bytes = sample_bytes
@@ -253,7 +256,7 @@ class ParquetDocuments:
     def _begin(self, schema: pa.Schema, source: str) -> None:
         self._schema, self._first_source = schema, source
         # a part ends by its bytes
-        parts = ParquetParts(self._folder, schema, part_rows=sys.maxsize)
+        parts = ParquetParts(self._folder, schema, part_rows=sys.maxsize, first=self._first)
         self._parts = self._open.enter_context(parts)
 
     def _add(self, rows: pa.Table) -> None:

@@ -8,19 +8,18 @@ step brings the occurrences of each passage together and leaves shards of passag
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.parts import LINES, PARQUET, ParquetParts
+from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.passage_files import CUTS, OCCURRENCES, PASSAGES
 from mr_dedup.formats.shards import new_files
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
@@ -30,7 +29,7 @@ from mr_dedup.jobs.cut_documents import (
     document_columns,
     offset_columns,
 )
-from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
+from mr_dedup.jobs.document_parts import DocumentParts, write_rejects
 from mr_dedup.jobs.kept_records import as_written, records_of
 from mr_dedup.jobs.passage_anchors import anchors_of_chunk
 from mr_dedup.jobs.passage_job import (
@@ -41,7 +40,8 @@ from mr_dedup.jobs.passage_job import (
     starts_of_keys,
 )
 from mr_dedup.jobs.passage_windows import windows_of_chunk
-from mr_dedup.jobs.reading import DOCUMENTS, reject_lines
+from mr_dedup.jobs.reading import DOCUMENTS
+from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Boundaries, Slices
 from mr_dedup.passages.windows import CountTable, Spans, TextWindows
@@ -53,8 +53,7 @@ EXCERPT = 400
 """Code points of a passage that are shown."""
 
 OCCURRENCES_FOLDER, PASSAGES_FOLDER, CUTS_FOLDER = "occurrences", "passages", "cuts"
-DOCUMENTS_FOLDER, REJECTS_FOLDER = "documents", "rejects"
-"""The directories of a result."""
+"""The directories of a result, besides those of ``document_parts``."""
 
 LEFT_EMPTY = "documents_left_without_words"
 """The counter of documents of which all words were cut."""
@@ -71,8 +70,7 @@ class PassagesJob(PassageJob, frozen=True, kw_only=True):
         result: That of the result.
         cut: What is cut out of documents.
         boundaries: What is never divided by a cut.
-        names: The files of cut documents, by the files that are read.
-        divided: The first chunk of files that several tasks read.
+        parts: How cut documents are written.
         has_rejects: Whether any record was rejected.
     """
 
@@ -81,8 +79,7 @@ class PassagesJob(PassageJob, frozen=True, kw_only=True):
     result: str
     cut: Cut = "none"
     boundaries: Boundaries = "words"
-    names: tuple[tuple[str, str], ...] = ()
-    divided: tuple[tuple[str, int], ...] = ()
+    parts: DocumentParts = DocumentParts()
     has_rejects: bool = False
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
@@ -114,7 +111,7 @@ class PassagesJob(PassageJob, frozen=True, kw_only=True):
                             writer.write_cut(batch, found, counters)
                     require_unchanged(part, reading.documents, documents)
                 if self.has_rejects:
-                    writer.write_rejects(reading.rejects())
+                    write_rejects(folder, chunk.number, reading.rejects())
         # counted when they were first read
         del counters[DOCUMENTS]
 
@@ -266,44 +263,26 @@ class _Writer:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> _Writer:
+        number = self._chunk.number
         self.occurrences = self._part(OCCURRENCES_FOLDER, OCCURRENCES)
         if self._job.cut != "none":
             cuts = self._part(CUTS_FOLDER, CUTS)
-            documents = KeptDocuments(self._folder / DOCUMENTS_FOLDER, self._name_of)
+            documents = self._job.parts.writer(self._folder, number, number)
             self.documents = self._stack.enter_context(CutDocuments(documents, cuts))
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._stack.__exit__(*exception)  # type: ignore[arg-type]
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
 
     def _part(self, name: str, schema: pa.Schema) -> ParquetParts:
-        """Return the writer of one part of a table, which is then called by the chunk."""
-        made, folder = self._folder / f"made-{name}", self._folder / name
-
-        def move(kind: object, *_: object) -> None:
-            if kind is None:
-                folder.mkdir()
-                (written,) = parts.names
-                (made / written).replace(folder / part_name(self._chunk.number, PARQUET))
-
-        self._stack.push(move)
         used = [each for each in _DICTIONARIES if each in schema.names]
-        parts = ParquetParts(made, schema, part_rows=sys.maxsize, use_dictionary=used)
+        parts = one_part(self._folder / name, self._chunk.number, schema, use_dictionary=used)
         return self._stack.enter_context(parts)
-
-    def _name_of(self, source: str) -> str:
-        name = dict(self._job.names)[source]
-        first = dict(self._job.divided).get(source)
-        return name if first is None else numbered_name(name, self._chunk.number - first)
-
-    def write_rejects(self, tables: Iterator[pa.Table]) -> None:
-        """Write the rejected records of the chunk."""
-        folder = self._folder / REJECTS_FOLDER
-        folder.mkdir()
-        path = folder / part_name(self._chunk.number, LINES)
-        with path.open("wb") as file, compressing(file, "zstd") as stream:
-            for table in tables:
-                stream.write(reject_lines(table))
 
     def write_cut(self, batch: DocumentBatch, found: _Found | None, counters: Counters) -> None:
         """Write documents without what is to be cut out of them, and the cuts."""
@@ -327,11 +306,6 @@ class _Writer:
             counters["cut_bytes"] += int((slices.stops - slices.starts).sum())
             counters[LEFT_EMPTY] += _left_empty(found.windows, slices)
         self.documents.write(records, cuts)
-
-
-def part_name(number: int, suffix: str) -> str:
-    """Return the name of a part of a dataset."""
-    return f"part-{number:05}{suffix}"
 
 
 def _left_empty(windows: TextWindows, slices: Slices) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import xxhash
 
-from mr_dedup.formats.parts import PARQUET, ParquetParts
+from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.shards import new_files
 from mr_dedup.jobs.contract import Counters, Job, Keyed, TaskInput
 
@@ -50,10 +52,14 @@ def write_part(
         The checksum of the file, XXH3-128 in hex.
     """
     with new_files(folder) as made:
-        with ParquetParts(
-            made / "made", table.schema, part_rows=sys.maxsize, use_dictionary=use_dictionary
-        ) as parts:
+        part = made / "part"
+        with one_part(part, number, table.schema, use_dictionary=use_dictionary) as parts:
             parts.write_table(table.combine_chunks())
         (name,) = parts.names
-        path = (made / "made" / name).replace(made / f"part-{number:05}{PARQUET}")
+        path = (part / name).replace(made / name)
         return xxhash.xxh3_128(path.read_bytes()).hexdigest()
+
+
+def one_part(folder: Path, number: int, schema: pa.Schema, **settings: Any) -> ParquetParts:
+    """Return the writer of one part of a table, with ``settings`` as ``ParquetParts``."""
+    return ParquetParts(folder, schema, part_rows=sys.maxsize, first=number, **settings)

@@ -21,7 +21,6 @@ from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.passage_files import PASSAGES
-from mr_dedup.jobs.kept_documents import kept_names
 from mr_dedup.jobs.passage_anchors import TOKENS, PassageAnchorsJob
 from mr_dedup.jobs.passage_job import HOST, WITHOUT_GROUP
 from mr_dedup.jobs.passage_windows import PassageWindowsJob
@@ -38,6 +37,7 @@ from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.passages.cutting import Boundaries
 from mr_dedup.passages.options import PassageOptions
 from mr_dedup.pipeline.dedup_stages.files import RESULT
+from mr_dedup.pipeline.sharded.document_files import document_parts
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun, files_in
 from mr_dedup.pipeline.stages import Stages
 
@@ -58,9 +58,6 @@ _WINDOW_BYTES = 36 * 13
 
 _MAX_GROUPS = 256
 """Groups of chunks by which keys are brought together."""
-
-_CONVERTED = ".jsonl.zst"
-"""The ending of files of documents that are neither JSON lines nor Parquet, when they are cut."""
 
 
 class NoGroupError(MrDedupError):
@@ -207,7 +204,6 @@ def _keep(
 ) -> Mapping[str, int]:
     """Have tasks write the result; return what they count."""
     run.remove(RESULT)
-    names, divided = written_names(run)
     job = PassagesJob(
         **shared,
         partitions=partitions,
@@ -216,8 +212,7 @@ def _keep(
         result=run.at(RESULT),
         cut=options.cut,
         boundaries=options.boundaries,
-        names=tuple(names.items()),
-        divided=tuple(divided.items()),
+        parts=document_parts(run, "same", options.reading.id_names, as_lines=True),
         has_rejects=bool(anchors.counters.get(REJECTED, 0)),
     )
     found, _ = run.over_documents(job, "passages", run.chunks, "passages")
@@ -232,25 +227,6 @@ def _keep(
     if options.cut != "none":
         counted += ["cuts", "documents_cut", "cut_bytes", LEFT_EMPTY]
     return {name: found.counters.get(name, 0) for name in counted}
-
-
-def written_names(run: ShardedRun) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the files of cut documents by those that are read, and which several tasks read.
-
-    Of the latter with their first chunk.
-    """
-    chunks: dict[str, list[int]] = {}
-    wanted: dict[str, str] = {}
-    for chunk in run.chunks:
-        for part in chunk.parts:
-            name, kind = part.file.name, part.file.format
-            wanted[name] = name if kind in ("jsonl", "parquet") else name + _CONVERTED
-            of_file = chunks.setdefault(name, [])
-            if not of_file or of_file[-1] != chunk.number:
-                of_file.append(chunk.number)
-    free = kept_names(wanted.values())
-    names = {source: free[name] for source, name in wanted.items()}
-    return names, {source: each[0] for source, each in chunks.items() if each[1:]}
 
 
 def _written(run: ShardedRun) -> dict[str, int | None]:

@@ -37,7 +37,6 @@ from mr_dedup.jobs.fingerprint import (
     refuse_fields,
 )
 from mr_dedup.jobs.keep_shards import KeepShardsJob
-from mr_dedup.jobs.kept_documents import kept_names
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
 from mr_dedup.jobs.reading import (
     DOCUMENTS,
@@ -56,6 +55,7 @@ from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 from mr_dedup.pipeline.known_counts import KnownCounts
 from mr_dedup.pipeline.results import EARLIER_COUNTS, EarlierResult, combined_checksum
 from mr_dedup.pipeline.sharded.components import connected
+from mr_dedup.pipeline.sharded.document_files import document_parts, with_columns
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun
 from mr_dedup.signatures.columns import schema_of
 
@@ -365,8 +365,6 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     run, options = plan.run, plan.options
     run.remove(RESULT)
     schema = pa.schema(schema_of(options.methods))
-    sources = _sources(run)
-    names = kept_names(sources)
     job = KeepShardsJob(
         **options.of_documents,
         documents=options.documents,
@@ -378,8 +376,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
         share_keys=1 + rows.rows // _SHARED_ROWS,
         earlier=plan.earlier,
         shown=tuple(shown),
-        renamed=tuple((source, name) for source, name in names.items() if source != name),
-        divided=tuple((source, chunks[0]) for source, chunks in sources.items() if chunks[1:]),
+        parts=document_parts(run, options.documents, options.reading.id_names),
         has_rejects=bool(rows.counters.get(REJECTED, 0)),
         signatures=schema.serialize().to_pybytes() if options.methods else None,
         seen=options.seen,
@@ -388,7 +385,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     wanted = {chunk for chunk, _ in shown}
     earlier = [chunk for chunk in run.earlier if chunk.number in wanted]
     if options.documents == "parquet":
-        job = _columns_first(run, job)
+        job = msgspec.structs.replace(job, parts=with_columns(run, job, job.parts))
     left, found = run.over_documents(job, "keep", [*earlier, *run.chunks], None)
     _write_clusters(run, decided)
     kept = _kept([table for _, table in found], bool(options.methods))
@@ -396,31 +393,6 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     if options.against:
         kept.checksums[EARLIER_COUNTS] = _write_earlier_counts(run, decided, options)
     return kept
-
-
-def _sources(run: ShardedRun) -> dict[str, list[int]]:
-    """Return the files of documents, each with the chunks that have a part of it."""
-    sources: dict[str, list[int]] = {}
-    for chunk in run.chunks:
-        for part in chunk.parts:
-            chunks = sources.setdefault(part.file.name, [])
-            if not chunks or chunks[-1] != chunk.number:
-                chunks.append(chunk.number)
-    return sources
-
-
-def _columns_first(run: ShardedRun, job: KeepShardsJob) -> KeepShardsJob:
-    """Run the job over one chunk after the other until one states the columns of Parquet.
-
-    Returns the job with these columns. It is run over all chunks then, for it counts over all.
-    """
-    for chunk in run.chunks:
-        _, found = run.over_documents(job, "keep-columns", [chunk], None)
-        for _, table in found:
-            if "columns" in table.column_names and table["columns"][0].is_valid:
-                columns = (table["columns"][0].as_py(), table["source"][0].as_py())
-                return msgspec.structs.replace(job, columns=columns)
-    return job
 
 
 def _write_clusters(run: ShardedRun, decided: Left) -> None:

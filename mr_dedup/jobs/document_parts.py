@@ -1,0 +1,102 @@
+"""The documents of a chunk, as its task writes them: files of their own, or a part of a dataset."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from mr_dedup.formats.compression import compressing
+from mr_dedup.formats.parts import LINES, part_name
+from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
+from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
+from mr_dedup.jobs.kept_records import KeptFormat
+from mr_dedup.jobs.reading import reject_lines
+
+DOCUMENTS_FOLDER, REJECTS_FOLDER = "documents", "rejects"
+"""The directories of a result."""
+
+Writer = KeptDocuments | JsonDocuments | ParquetDocuments
+
+
+class WrittenDocuments(NamedTuple):
+    """What the task of a chunk has written.
+
+    Attributes:
+        files: Their names, and how many records each has.
+        columns: Of Parquet, an Arrow schema and the file that it was taken from; else None.
+    """
+
+    files: list[tuple[str, int]]
+    columns: tuple[bytes, str] | None
+
+
+class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
+    """How the tasks of a job write documents.
+
+    Attributes:
+        format: See ``KeptFormat``.
+        id_names: The fields of ids, by which errors name documents.
+        renamed: The names of files that are not called as what was read.
+        divided: The first chunk of files that several tasks read.
+        columns: The columns of other parts of Parquet, and the file that they were taken from.
+    """
+
+    format: KeptFormat = "same"
+    id_names: Sequence[str] = ("id", "url")
+    renamed: Mapping[str, str] = {}
+    divided: Mapping[str, int] = {}
+    columns: tuple[bytes, str] | None = None
+
+    def writer(self, result: Path, chunk: int, number: int) -> Writer:
+        """Return the writer of a chunk, below the directory of a result.
+
+        Args:
+            result: The directory.
+            chunk: The number of the chunk.
+            number: Of its part.
+        """
+        folder = result / DOCUMENTS_FOLDER
+        if self.format == "jsonl":
+            return JsonDocuments(folder, part_bytes=sys.maxsize, first=number)
+        if self.format == "parquet":
+            columns = None
+            if self.columns is not None:
+                schema, source = self.columns
+                columns = (pa.ipc.read_schema(pa.py_buffer(schema)), source)
+            return ParquetDocuments(
+                folder, self.id_names, part_bytes=sys.maxsize, columns=columns, first=number
+            )
+
+        def name_of(source: str) -> str:
+            name = self.renamed.get(source, source)
+            first = self.divided.get(source)
+            return name if first is None else numbered_name(name, chunk - first)
+
+        return KeptDocuments(folder, name_of)
+
+    def finish(self, result: Path, writer: Writer, number: int) -> WrittenDocuments:
+        """Return what a writer that has ended has written; a part of lines is written if empty."""
+        files, columns = writer.files, None
+        if isinstance(writer, ParquetDocuments) and writer.columns is not None:
+            schema, source = writer.columns
+            columns = (schema.serialize().to_pybytes(), source)
+        if self.format == "jsonl" and not files:
+            path = result / DOCUMENTS_FOLDER / part_name(number, LINES)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file, compressing(file, "zstd"):
+                pass
+        return WrittenDocuments(files, columns)
+
+
+def write_rejects(result: Path, number: int, tables: Iterable[pa.Table]) -> None:
+    """Write the rejected records of a chunk as a part, which may be empty."""
+    path = result / REJECTS_FOLDER / part_name(number, LINES)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file, compressing(file, "zstd") as stream:
+        for table in tables:
+            stream.write(reject_lines(table))
