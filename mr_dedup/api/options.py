@@ -104,6 +104,7 @@ class DecontaminateOptions(ReadingOptions, EngineOptions, total=False):
     min_tokens: int
     answer_window: int
     passages: Literal["alone", "with-question", "ignore"]
+    resume: bool
     overwrite: bool
 
 

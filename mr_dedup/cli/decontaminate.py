@@ -23,19 +23,32 @@ import contextlib
 import io
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.arguments import positive
-from mr_dedup.cli.copy_names import as_named, name_copies
-from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
-from mr_dedup.cli.document_inputs import DocumentInputs, prepare
+from mr_dedup.cli.copy_names import as_named
+from mr_dedup.cli.dedup_options import refuse_changed
+from mr_dedup.cli.dedup_summary import check_result_rejected
+from mr_dedup.cli.document_arguments import (
+    OPTION_OF_PARAMETER,
+    add_reading_arguments,
+    read_options,
+)
 from mr_dedup.cli.evaluate import similarity_argument
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.remote_files import document_name, input_names, result_name
-from mr_dedup.cli.result_inputs import refuse_within_inputs
+from mr_dedup.cli.result_inputs import prepared, result_folder
+from mr_dedup.cli.resumable_results import (
+    add_resume_arguments,
+    finished_result,
+    is_complete,
+    open_result,
+    resumable,
+    run_of,
+)
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import counted, print_message, print_warning
 from mr_dedup.errors import MrDedupError
@@ -43,12 +56,12 @@ from mr_dedup.errors import MrDedupError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mr_dedup.cli.document_inputs import DocumentInputs
     from mr_dedup.contamination.item_index import ItemIndex
     from mr_dedup.contamination.options import MatchOptions
-    from mr_dedup.engines.engine import JobOutput
     from mr_dedup.engines.inputs import ClusterSettings
     from mr_dedup.formats.benchmark_items import ItemOptions
-    from mr_dedup.pipeline.decontamination import Findings
+    from mr_dedup.pipeline.decontamination import Findings, Searched
     from mr_dedup.pipeline.result_folder import ResultFolder
 
 ACTIONS = ("report", "drop", "cut")
@@ -67,6 +80,19 @@ _OPTIONS = {
     "set_name": "--set-field",
 }
 """Which option sets a parameter, for errors that name one."""
+
+_RUN_OPTIONS = {
+    "runner": "-r",
+    "action": "--action",
+    "documents": "--documents",
+    "evals": "items of --evals",
+    "reading.format": "--format",
+    "reading.strict": "--strict",
+    **{f"reading.{name}": option for name, option in OPTION_OF_PARAMETER.items()},
+    **{f"matching.{name}": option for name, option in _OPTIONS.items()},
+    "matching.passages": "--passages",
+}
+"""The options by which messages call what identifies a run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--documents", dest="kept_format", choices=("same", "jsonl", "parquet"), default="same",
         help="how these documents are written: same, in files with the names and "
         "formats of those that were read; jsonl or parquet, in parts (default same)")  # fmt: skip
-    add("--overwrite", action="store_true", help="replace OUT if it exists")
+    add_resume_arguments(parser)
     items = parser.add_argument_group("items")
     for name, of, default in (
         ("question", "its question", "question, problem, prompt, query"),
@@ -130,21 +156,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
+    started = time.perf_counter()
     settings = settings_for(arguments)
+    if arguments.runner == "emr":
+        raise MrDedupError("-r emr: mr-dedup decontaminate does not run on it; use hadoop or spark")
     options, item_options = match_options(arguments), item_options_of(arguments)
     if arguments.kept_format != "same" and arguments.action == "report":
         raise MrDedupError(f"--documents {arguments.kept_format}: needs --action drop or cut")
     read_options(arguments, keep_records=True)
-    refuse_within_inputs(arguments)
-    folder = _result_folder(arguments)
+    folder = result_folder(arguments)
     with folder.locked(print_warning):
-        folder.check(resume=True, overwrite=arguments.overwrite, read=map(str, arguments.evals))
-        folder.discard()
-        try:
-            return _run_locked(arguments, options, item_options, folder, settings)
-        except BaseException:
-            folder.discard()
-            raise
+        return _run_locked(arguments, options, item_options, folder, settings, started)
 
 
 def match_options(arguments: argparse.Namespace) -> MatchOptions:
@@ -188,89 +210,46 @@ def _usage_errors() -> Iterator[None]:
         raise MrDedupError(f"{_OPTIONS.get(parameter, parameter)}: {reason}") from error
 
 
-def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
-    from mr_dedup.pipeline.result_folder import LocalResult, RemoteResult
-
-    if isinstance(arguments.out, str):
-        remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
-        name_copies({str(remote.work): remote.unfinished})
-        return remote
-    return LocalResult(arguments.out)
-
-
 def _run_locked(
     arguments: argparse.Namespace,
     options: MatchOptions,
     item_options: ItemOptions,
     folder: ResultFolder,
     settings: ClusterSettings | None,
+    started: float,
 ) -> int:
     from mr_dedup.contamination.item_index import ItemIndex
     from mr_dedup.engines import streaming
-    from mr_dedup.jobs.reading import INCOMPLETE, skipped_records
-    from mr_dedup.pipeline.decontamination import Findings, summary_of, write_findings
-    from mr_dedup.pipeline.dedup_stages.files import RESULT
+    from mr_dedup.pipeline.decontamination import Searched, write_items_found
 
-    started = time.perf_counter()
-    result = folder.work / RESULT
-    with streaming.staging_folder() as staging, contextlib.ExitStack() as stack:
-        rejects = _Rejects(result, stack)
-        work = prepare(arguments.documents, arguments, staging, settings)
-        result.mkdir(parents=True)
-        items = _items(arguments, item_options, rejects)
-        index = ItemIndex.build(items, options)
-        _refuse_unjudged(arguments, index)
-        findings = Findings(items, index)
-        with _searched(arguments, work, staging, settings, index) as output:
-            write_findings(
-                output, findings, result, read_options(arguments), arguments.action,
-                arguments.kept_format, rejects.add,
-            )  # fmt: skip
-        counters = output.counters
-        read = _document_counts(findings.counts, arguments)
-        rejects.counts.documents, rejects.counts.files = read["documents_read"], work.files
-        check_rejected(arguments, rejects.counts)
-    read |= {
-        "rejected_records": rejects.counts.rejected,
-        "incomplete_files": counters.get(INCOMPLETE, 0),
-        "skipped_records": skipped_records(counters),
+    if is_complete(arguments, folder):
+        return 0
+    open_result(arguments, folder, map(str, arguments.evals))
+    items, rejected = _items(arguments, item_options)
+    index = ItemIndex.build(items, options)
+    _refuse_unjudged(arguments, index)
+    if not arguments.resume and folder.has_unfinished():
+        folder.discard()
+    with streaming.staging_folder() as staging:
+        work = prepared(arguments, folder, staging, settings)
+        findings = _searched(arguments, work, folder, staging, settings, Searched(items, index))
+    summary = {
+        **findings.summary(arguments.action),
         "files_read": work.files,
         "skipped_files": work.skipped,
     }
-    summary = summary_of(findings, read)
+    result = finished_result(folder, has_documents=arguments.action != "report")
+    write_items_found(findings, rejected, result)
     _write_summaries(arguments, options, findings, summary, result)
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*_lines(work, summary, folder.name, seconds))
+    check_result_rejected(arguments, folder)
     return 0
 
 
-class _Rejects:
-    """Writes rejected records of items and documents to ``rejects/``, if there are any."""
-
-    def __init__(self, result: Path, stack: contextlib.ExitStack) -> None:
-        from mr_dedup.formats.documents.rejects import ReadCounts
-        from mr_dedup.formats.parts import LineParts
-
-        self.counts = ReadCounts()
-        """Of documents."""
-        self._parts = stack.enter_context(LineParts(result / "rejects"))
-
-    def add(self, table: pa.Table) -> None:
-        """Append a table of rejected documents."""
-        from mr_dedup.jobs.reading import reject_lines
-
-        lines = reject_lines(table)
-        self.counts.add_lines(lines)
-        self._parts.write(lines)
-
-    def add_items(self, lines: bytes) -> None:
-        """Append rejected items, as lines."""
-        self._parts.write(lines)
-
-
-def _items(arguments: argparse.Namespace, options: ItemOptions, rejects: _Rejects) -> pa.Table:
-    """Return the items; MrDedupError if there are none."""
+def _items(arguments: argparse.Namespace, options: ItemOptions) -> tuple[pa.Table, bytes]:
+    """Return the items, and lines of JSON on rejected ones; MrDedupError if there are no items."""
     from mr_dedup.formats.benchmark_items import read_items
     from mr_dedup.formats.documents.files import find_documents
     from mr_dedup.formats.documents.rejects import Rejects
@@ -283,12 +262,11 @@ def _items(arguments: argparse.Namespace, options: ItemOptions, rejects: _Reject
         why = f"; the first record, {found.listed[0]}" if found.listed else ""
         raise MrDedupError(f"--evals {_named(arguments)}: contains no items{why}")
     if found.count:
-        rejects.add_items(lines.getvalue())
         how_many = counted(found.counts.rejected, "record")
         print_warning(f"--evals: {how_many} could not be read; the first, {found.listed[0]}")
         # whether these are too many is judged when the result is there
         arguments.read_counts.append((found.counts, arguments.max_rejected))
-    return items
+    return items, lines.getvalue()
 
 
 def _named(arguments: argparse.Namespace) -> str:
@@ -305,40 +283,43 @@ def _refuse_unjudged(arguments: argparse.Namespace, index: ItemIndex) -> None:
     )
 
 
-@contextlib.contextmanager
 def _searched(
     arguments: argparse.Namespace,
     work: DocumentInputs,
+    folder: ResultFolder,
     staging: Path,
     settings: ClusterSettings | None,
-    index: ItemIndex,
-) -> Iterator[JobOutput]:
-    """Search documents for items; yield the result of the job."""
-    from mr_dedup.cli.engine import engine_of
-    from mr_dedup.jobs.decontaminate import DecontaminateJob
+    searched: Searched,
+) -> Findings:
+    """Search documents for items, or those that an interrupted run has not searched."""
+    import msgspec
+    import xxhash
 
-    path = staging / "items"
-    index.write(path)
-    job = DecontaminateJob(
-        reading=read_options(arguments),
-        format=arguments.format,
-        items=str(path),
+    from mr_dedup.cli.dedup_jobs import DocumentJobs
+    from mr_dedup.formats.table_bytes import to_bytes
+    from mr_dedup.pipeline.decontamination import DecontaminationOptions, find_items
+    from mr_dedup.pipeline.stages import Stages
+
+    options = DecontaminationOptions(
         action=arguments.action,
         documents=arguments.kept_format,
+        reading=read_options(arguments),
+        format=arguments.format,
     )
-    engine = engine_of(work.runner, arguments, staging, settings)
-    with engine.run(job, work.inputs) as output:
-        yield output
-
-
-def _document_counts(counts: Mapping[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
-    from mr_dedup.jobs.decontaminate import CONTAMINATED, CUT, DROPPED, KEPT, STOPPED
-    from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
-
-    names = [DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED]
-    if arguments.action != "report":
-        names += [KEPT, DROPPED] if arguments.action == "drop" else [CUT]
-    return {name: counts[name] for name in names}
+    run = {
+        **run_of("decontaminate", work, folder, options.reading, options.format),
+        "action": options.action,
+        "documents": options.documents,
+        "matching": msgspec.to_builtins(searched.index.options),
+        "evals": xxhash.xxh3_128_hexdigest(to_bytes(searched.items)),
+    }
+    stages = Stages(
+        folder.work, run, resume=arguments.resume, called=_RUN_OPTIONS, recorded=folder.record
+    )
+    with resumable(folder), DocumentJobs(arguments, work, staging, settings) as jobs:
+        found = find_items(stages, options, jobs.sharded_run(folder), searched, staging)
+        refuse_changed(arguments, work, run)
+    return found
 
 
 def _write_summaries(
@@ -353,7 +334,6 @@ def _write_summaries(
 
     from mr_dedup import __version__
     from mr_dedup.files.outputs import whole_file
-    from mr_dedup.pipeline.decontamination import sample_of
     from mr_dedup.pipeline.summary import FORMAT_VERSION, Reading
     from mr_dedup.report.decontamination import Contamination, write_contamination_report
 
@@ -361,7 +341,7 @@ def _write_summaries(
         "documents": as_named(", ".join(arguments.documents)),
         "evals": _named(arguments),
     }
-    shown = Contamination(named, summary, options, list(sample_of(findings)))
+    shown = Contamination(named, summary, options, list(findings.shown()))
     with whole_file(result / "report.html", overwrite=True) as file:
         write_contamination_report(file, shown)
     content = {

@@ -22,6 +22,7 @@ import argparse
 import contextlib
 import math
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import positive
@@ -56,12 +57,11 @@ from mr_dedup.cli.method_arguments import (
 )
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
-from mr_dedup.cli.result_inputs import prepared, refuse_within_inputs, result_folder
+from mr_dedup.cli.result_inputs import prepared, result_folder
+from mr_dedup.cli.resumable_results import is_complete, open_result, resumable
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message, print_warning
-from mr_dedup.errors import MrDedupError, NothingReadError
-from mr_dedup.interrupts import at_forced_end
-from mr_dedup.storage.uris import without_secrets
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -194,29 +194,15 @@ def _run_locked(
     started: float,
 ) -> int:
     from mr_dedup.cli.dedup_jobs import DocumentJobs
-    from mr_dedup.clusters.keep_policy import FieldError, MissingFieldError
+    from mr_dedup.clusters.keep_policy import FieldError
     from mr_dedup.engines import streaming
     from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.sharded.dedup import sharded_dedup
     from mr_dedup.pipeline.stages import Stages
 
-    if arguments.resume and folder.was_published():
-        if not arguments.dry_run:
-            folder.end()
-        print_message(f"{folder.name}: is complete already")
-        check_result_rejected(arguments, folder)
+    if is_complete(arguments, folder, end=not arguments.dry_run):
         return 0
-    refuse_within_inputs(arguments)
-    folder.check(
-        resume=arguments.resume,
-        overwrite=arguments.overwrite,
-        read=[str(result.name) for result in options.against],
-    )
-    if arguments.resume:
-        if not folder.has_unfinished():
-            name = without_secrets(folder.name)
-            raise MrDedupError(f"{name}: nothing to resume: no run was interrupted")
-        folder.fetch_unfinished()
+    open_result(arguments, folder, [str(result.name) for result in options.against])
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
@@ -235,31 +221,17 @@ def _run_locked(
         stages = Stages(
             folder.work, run, resume=arguments.resume, called=RUN_OPTIONS, recorded=folder.record
         )
-        unfinished = f"{folder.unfinished}: completed stages; --resume continues"
-        try:
-            with (
-                at_forced_end(lambda: print_message(unfinished)),
-                DocumentJobs(arguments, work, staging, settings) as jobs,
-            ):
-                if is_sharded(work.runner):
-                    earlier = [file for each in options.against for file in each.document_files()]
-                    made = sharded_dedup(stages, options, jobs.sharded_run(folder, earlier))
-                else:
-                    summary = dedup(stages, options, jobs)
-                refuse_changed(arguments, work, run)
-        except NothingReadError:
-            # with what would read the records, it is another run
-            folder.discard()
-            raise
-        except FieldError as error:
-            # the same
-            folder.discard()
-            is_missing = isinstance(error, MissingFieldError)
-            there = _fields_that_exist(arguments, work) if is_missing else ""
-            raise MrDedupError(f"{error.option}: {error}{there}") from error
-        except BaseException:
-            print_message(unfinished)
-            raise
+        with (
+            _fields_named(arguments, work),
+            resumable(folder, FieldError),
+            DocumentJobs(arguments, work, staging, settings) as jobs,
+        ):
+            if is_sharded(work.runner):
+                earlier = [file for each in options.against for file in each.document_files()]
+                made = sharded_dedup(stages, options, jobs.sharded_run(folder, earlier))
+            else:
+                summary = dedup(stages, options, jobs)
+            refuse_changed(arguments, work, run)
     if is_sharded(work.runner):
         summary = made.summary
         warnings = write_sharded_summaries(folder.work, made, work, arguments, options, run)
@@ -273,6 +245,19 @@ def _run_locked(
         print_warning(line)
     check_result_rejected(arguments, folder)
     return 0
+
+
+@contextlib.contextmanager
+def _fields_named(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[None]:
+    """Raise errors of fields with the option that names the field, and the fields that exist."""
+    from mr_dedup.clusters.keep_policy import FieldError, MissingFieldError
+
+    try:
+        yield
+    except FieldError as error:
+        is_missing = isinstance(error, MissingFieldError)
+        there = _fields_that_exist(arguments, work) if is_missing else ""
+        raise MrDedupError(f"{error.option}: {error}{there}") from error
 
 
 def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.arguments import positive
-from mr_dedup.cli.dedup_options import inputs_identity, refuse_changed
+from mr_dedup.cli.dedup_options import refuse_changed
 from mr_dedup.cli.dedup_summary import check_result_rejected
 from mr_dedup.cli.document_arguments import (
     OPTION_OF_PARAMETER,
@@ -32,12 +32,18 @@ from mr_dedup.cli.document_arguments import (
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.remote_files import document_name, result_name
-from mr_dedup.cli.result_inputs import prepared, refuse_within_inputs, result_folder
+from mr_dedup.cli.result_inputs import prepared, result_folder
+from mr_dedup.cli.resumable_results import (
+    add_resume_arguments,
+    finished_result,
+    is_complete,
+    open_result,
+    resumable,
+    run_of,
+)
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import counted, print_message, print_warning
-from mr_dedup.errors import MrDedupError, NothingReadError
-from mr_dedup.interrupts import at_forced_end
-from mr_dedup.storage.uris import without_secrets
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,8 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
         help="Unicode normalisation of texts before they are compared: nfkc (NFKC with case "
         "folding, without invisible characters), nfc or none (default nfkc)")  # fmt: skip
-    add("--resume", action="store_true", help="resume an interrupted run")
-    add("--overwrite", action="store_true", help="replace OUT, and discard an unfinished run")
+    add_resume_arguments(parser)
     add_reading_arguments(parser)
     add_runner_arguments(parser, "passages", leaves=False)
 
@@ -160,74 +165,30 @@ def _run_locked(
     from mr_dedup.pipeline.passages import NoGroupError, find_passages
     from mr_dedup.pipeline.stages import Stages
 
-    if arguments.resume and folder.was_published():
-        folder.end()
-        print_message(f"{folder.name}: is complete already")
-        check_result_rejected(arguments, folder)
+    if is_complete(arguments, folder):
         return 0
-    refuse_within_inputs(arguments)
-    folder.check(resume=arguments.resume, overwrite=arguments.overwrite, read=())
-    if arguments.resume:
-        if not folder.has_unfinished():
-            name = without_secrets(folder.name)
-            raise MrDedupError(f"{name}: nothing to resume: no run was interrupted")
-        folder.fetch_unfinished()
-    elif folder.has_unfinished():
+    open_result(arguments, folder)
+    if not arguments.resume and folder.has_unfinished():
         folder.discard()
     with streaming.staging_folder() as staging:
         work = prepared(arguments, folder, staging, settings)
-        run = _identity(arguments, work, options, folder)
+        run = run_of("passages", work, folder, options.reading, options.format)
+        run |= described_options(options)
         stages = Stages(
             folder.work, run, resume=arguments.resume, called=_RUN_OPTIONS, recorded=folder.record
         )
-        unfinished = f"{folder.unfinished}: completed stages; --resume continues"
-        try:
-            with (
-                at_forced_end(lambda: print_message(unfinished)),
-                DocumentJobs(arguments, work, staging, settings) as jobs,
-            ):
-                counts = find_passages(
-                    stages, options, jobs.sharded_run(folder), work.content_bytes
-                )
-                refuse_changed(arguments, work, run)
-        except (NothingReadError, NoGroupError):
-            # with what would read the records, it is another run
-            folder.discard()
-            raise
-        except BaseException:
-            print_message(unfinished)
-            raise
-    _write_summary(folder.work, counts, work, options)
+        with (
+            resumable(folder, NoGroupError),
+            DocumentJobs(arguments, work, staging, settings) as jobs,
+        ):
+            counts = find_passages(stages, options, jobs.sharded_run(folder), work.content_bytes)
+            refuse_changed(arguments, work, run)
+    result = finished_result(folder, has_documents=options.cut != "none")
+    _write_summary(result, counts, work, options)
     folder.publish()
     print_message(*_lines(counts, work, options, folder.name, time.perf_counter() - started))
     check_result_rejected(arguments, folder)
     return 0
-
-
-def _identity(
-    arguments: argparse.Namespace,
-    work: DocumentInputs,
-    options: PassageRunOptions,
-    folder: ResultFolder,
-) -> dict[str, Any]:
-    """Return what must be equal to resume a run."""
-    import dataclasses
-
-    import pyarrow
-
-    from mr_dedup import __version__
-    from mr_dedup.pipeline.result_folder import ADDRESS, FetchedResult
-
-    elsewhere = {ADDRESS: folder.address} if isinstance(folder, FetchedResult) else {}
-    return {
-        **elsewhere,
-        "version": __version__,
-        "pyarrow": pyarrow.__version__,
-        "command": "passages",
-        **inputs_identity(work),
-        **described_options(options),
-        "reading": {**dataclasses.asdict(options.reading), "format": options.format},
-    }
 
 
 def described_options(options: PassageRunOptions) -> dict[str, Any]:
@@ -244,21 +205,14 @@ def described_options(options: PassageRunOptions) -> dict[str, Any]:
 
 
 def _write_summary(
-    work_folder: Path, counts: Mapping[str, Any], work: DocumentInputs, options: PassageRunOptions
+    result: Path, counts: Mapping[str, Any], work: DocumentInputs, options: PassageRunOptions
 ) -> None:
     import msgspec
 
     from mr_dedup.files.outputs import whole_file
-    from mr_dedup.pipeline.dedup_stages.files import RESULT
-    from mr_dedup.pipeline.results import DOCUMENTS, SUMMARY
-    from mr_dedup.pipeline.sharded.run import remove_unfinished
+    from mr_dedup.pipeline.results import SUMMARY
     from mr_dedup.pipeline.summary import FORMAT_VERSION, Reading
 
-    result = work_folder / RESULT
-    result.mkdir(exist_ok=True)
-    remove_unfinished(result)
-    if options.cut != "none":
-        (result / DOCUMENTS).mkdir(exist_ok=True)
     summary = {
         **counts,
         "files_read": work.files,

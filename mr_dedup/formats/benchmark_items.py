@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.io_errors import reading
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 from mr_dedup.formats.documents.read import part_line_blocks
 from mr_dedup.formats.documents.rejects import Rejects, Report, listed_names
 from mr_dedup.formats.lines import NonEmptyLines
 from mr_dedup.formats.parquet_rows import open_parquet
+from mr_dedup.formats.shards import read_tables, write_tables
 
 ITEMS = pa.schema(
     [
@@ -65,6 +68,19 @@ class ItemOptions:
             object.__setattr__(self, parameter, tuple(names))
         if self.set_name == "":
             raise ValueError("set_name: expected the name of a field, got ''")
+
+
+def write_items(path: Path, items: pa.Table) -> None:
+    """Write a table of ``ITEMS`` to a file for tasks, with checksums; replace one of this name."""
+    with whole_file(path, overwrite=True) as file:
+        write_tables(file, [items])
+
+
+def read_written_items(path: Path) -> pa.Table:
+    """Return what ``write_items`` wrote, in one chunk; FormatError if it is damaged."""
+    with reading(path), path.open("rb") as file:
+        tables = list(read_tables(file, str(path)))
+    return pa.concat_tables([ITEMS.empty_table(), *tables]).combine_chunks()
 
 
 def read_items(

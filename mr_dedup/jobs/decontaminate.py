@@ -1,35 +1,49 @@
 """The decontamination job: what documents have of the items of test sets.
 
-A map task searches one chunk of documents for the items of a side file, and yields what it found;
-there is no reduce step. If contaminated documents are to be dropped, it yields the records of the
-others as well; if items are to be cut out of them, the records of all, and what was cut.
+A map task searches one chunk of documents for the items of side files, and writes parts of the
+result: the matches, and if contaminated documents are to be dropped, the others and which those
+are; if items are to be cut out, all documents and what was cut. It leaves a shard with the files
+that it has written, counts as ``contamination_counts`` has them, and rejected records. A chunk with
+such a shard is done.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.contamination.item_index import ItemIndex
+from mr_dedup.contamination.item_index import Field, ItemIndex
 from mr_dedup.contamination.judging import Judge, Judgement
 from mr_dedup.contamination.matching import Matcher
-from mr_dedup.errors import MrDedupError
 from mr_dedup.features.text_batch import text_batch
 from mr_dedup.features.token_spans import TokenSpans, token_spans
+from mr_dedup.formats.benchmark_items import read_written_items
+from mr_dedup.formats.cut_files import cuts_schema
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.parts import ParquetParts
+from mr_dedup.formats.shards import new_files
+from mr_dedup.jobs.contamination_counts import ChunkCounts
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
-from mr_dedup.jobs.cut_documents import CUTS_OF_BATCH, cut_batch, document_columns, offset_columns
+from mr_dedup.jobs.cut_documents import (
+    CutDocuments,
+    cut_batch,
+    document_columns,
+    offset_columns,
+)
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
-from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
+from mr_dedup.jobs.document_parts import DocumentParts, Writer
+from mr_dedup.jobs.kept_records import KeptFormat, as_written, records_of
+from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Slices
 
@@ -37,46 +51,69 @@ Action = Literal["report", "drop", "cut"]
 """What is done with contaminated documents; ``cut`` cuts the items out of them."""
 
 CONTAMINATED, KEPT, DROPPED = "documents_contaminated", "documents_kept", "documents_dropped"
-STOPPED = "documents_searched_in_part"
-CUT = "documents_cut"
-COUNTS = (DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED, KEPT, DROPPED, CUT)
-"""The columns of a table with counts of documents, a row for each chunk: the counters of some
-clusters are not known."""
+STOPPED, CUT, MATCHED = "documents_searched_in_part", "documents_cut", "matches"
+"""Names of counts, besides those of reading."""
 
-FOUND = pa.schema(
+MATCHES_FOLDER, DROPPED_FOLDER, CUTS_FOLDER = "matches", "dropped", "cuts"
+"""The directories of a result that tasks write, besides those of ``document_parts``."""
+
+MATCHES = pa.schema(
     [
         ("id", pa.large_string()),
         ("file", pa.large_string()),
         ("position", pa.int64()),
-        ("item", pa.int32()),
-        ("field", pa.uint8()),
-        ("answer", pa.int32()),
+        ("set", pa.string()),
+        ("item", pa.large_string()),
+        ("field", pa.string()),
         ("verdict", pa.string()),
         ("contaminated", pa.bool_()),
-        ("exact", pa.bool_()),
+        ("kind", pa.string()),
         ("coverage", pa.float64()),
         ("start", pa.int64()),
         ("end", pa.int64()),
         ("text", pa.large_string()),
+        ("item_text", pa.large_string()),
         ("deleted", pa.int32()),
         ("inserted", pa.int32()),
         ("changed", pa.int32()),
     ]
 )
-"""Columns of what is found: a row for each text of an item in a document.
+"""Columns of matches: a row for each text of an item in a document; ``start`` and ``end`` are code
+points of the document, of which ``text`` has the first ones."""
 
-The rows of a document are in one table. ``item`` is a row of the items, ``field`` a ``Field``,
-``answer`` which of several answers it is; ``start`` and ``end`` are characters of the document, of
-which ``text`` has the first ones.
-"""
+DROPPED_DOCUMENTS = pa.schema(
+    [
+        ("id", pa.large_string()),
+        ("file", pa.large_string()),
+        ("position", pa.int64()),
+        ("set", pa.string()),
+        ("item", pa.large_string()),
+        ("verdict", pa.string()),
+        ("items", pa.int64()),
+    ]
+)
+"""Columns of dropped documents, with the first of the items that each has."""
 
-_ITEM = pa.field("item", pa.int32())
+CUTS = cuts_schema(pa.field("set", pa.string()), pa.field("item", pa.large_string()))
+"""Columns of what is cut, with the first of its items."""
 
-CUTS = CUTS_OF_BATCH.append(_ITEM)
-"""Columns of what is cut: a row a cut, with the first of its items.
+FILES = pa.schema([("chunk", pa.int64()), ("file", pa.string()), ("size_bytes", pa.int64())])
+"""Columns of the files that a task has written, below the directory of the result."""
 
-Its table precedes that of the records, in which ``row`` is the one that was cut.
-"""
+_DICTIONARIES = ["file", "set", "field", "verdict", "kind"]
+
+_FOUND = pa.schema(
+    [
+        ("item", pa.int32()),
+        ("field", pa.uint8()),
+        ("answer", pa.int32()),
+        ("contaminated", pa.bool_()),
+        ("exact", pa.bool_()),
+        ("coverage", pa.float64()),
+    ]
+)
+"""Columns of what is found, a row for each row of the matches: ``item`` is a row of the items,
+``field`` a ``Field``, ``answer`` which of several answers it is."""
 
 MAX_TEXT = 4000
 """Characters of a text of the document that are in a result."""
@@ -86,103 +123,178 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
     """See the module.
 
     Attributes:
-        items: The file of the items, as ``ItemIndex.write`` writes it.
-        action: ``drop`` to yield the records of documents that are not contaminated; ``cut`` to
-            yield those of all, with the items cut out.
-        documents: How they are written, see ``KeptFormat``.
+        items: The file of the items for matching, as ``ItemIndex.write`` writes it.
+        texts: That of their texts, as ``write_items`` writes it.
+        result: The directory of the result.
+        action: ``drop`` to write the documents that are not contaminated; ``cut`` to write all,
+            with the items cut out.
+        parts: How they are written.
     """
 
-    side_files: ClassVar[tuple[str, ...]] = ("items",)
+    side_files: ClassVar[tuple[str, ...]] = ("items", "texts")
 
     items: str
+    texts: str
+    result: str
     action: Action = "report"
-    documents: KeptFormat = "same"
+    parts: DocumentParts = DocumentParts()
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
-        """Yield what is found in the documents of one chunk, their records, and its rejects."""
-        search = _Search(read_index(self.items))
-        counts: Counters = Counters(dict.fromkeys(COUNTS, 0))
-        with self.reading_of(part, counters, keep_records=self.action != "report") as reading:
-            if self.action == "cut" and self.documents == "same":
-                _refuse_whole_pages(reading.chunk)
+        """Write the parts of a chunk; yield which files these are, counts, and rejects."""
+        index, items = read_searched(self.items, self.texts)
+        search = _Search(index)
+        set_of = items["set"].combine_chunks().dictionary_encode().indices.to_numpy()
+        found = ChunkCounts(set_of.astype(np.int64))
+        counts: Counters = Counters()
+        with (
+            new_files(self.result) as folder,
+            self.reading_of(part, counts, keep_records=self.action != "report") as reading,
+        ):
             number = reading.chunk.number
-            for batch in reading.batches():
-                found = search.batch(batch)
-                counts[DOCUMENTS] += len(batch)
-                counts[TEXT_BYTES] += int(batch.text_lengths.sum())
-                counts[CONTAMINATED] += int(found.contaminated.sum())
-                if len(found.rows):
-                    yield number, found.rows
-                for table in self._records(batch, found, reading.chunk, counts):
-                    yield number, table
+            with _Writer(self, folder, reading.chunk) as writer:
+                for batch in reading.batches():
+                    of_batch = search.batch(batch, items)
+                    counts[CONTAMINATED] += int(of_batch.contaminated.sum())
+                    if len(of_batch.rows):
+                        counts[MATCHED] += len(of_batch.rows)
+                        found.add(of_batch.rows, of_batch.documents, of_batch.matches)
+                    writer.write(batch, of_batch, counts)
+            columns = writer.finish()
             counts[STOPPED] += search.stopped
-            yield number, pa.table({name: [counts[name]] for name in COUNTS})
-            for rejects in reading.rejects():
-                yield number, rejects
+            counters.update(counts)
+            files = _files_of(folder, number)
+            rejects = list(reading.rejects())
+        yield number, files
+        for table in (*columns, *found.tables(counts), *rejects):
+            yield number, table
 
-    def _records(
-        self, batch: DocumentBatch, found: _Found, chunk: DocumentChunk, counts: Counters
-    ) -> Iterator[pa.Table]:
-        """Yield the records of a batch that are kept, as they are written, and what is cut."""
-        if self.action == "report":
+
+def _files_of(folder: Path, chunk: int) -> pa.Table:
+    """Return the files below a directory, as ``FILES``."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    sizes = [path.stat().st_size for path in paths]
+    return pa.table([[chunk] * len(paths), names, sizes], schema=FILES)
+
+
+class _Writer:
+    """Writes the parts of a chunk; a context manager."""
+
+    def __init__(self, job: DecontaminateJob, folder: Path, chunk: DocumentChunk) -> None:
+        self._job = job
+        self._folder = folder
+        self._chunk = chunk
+        self._stack = contextlib.ExitStack()
+        self._documents: Writer | None = None
+        self._cut: CutDocuments | None = None
+
+    def __enter__(self) -> _Writer:
+        number, action = self._chunk.number, self._job.action
+        self._matches = self._part(MATCHES_FOLDER, MATCHES)
+        if action != "report":
+            self._documents = self._job.parts.writer(self._folder, number, number)
+        if action == "drop" and self._documents is not None:
+            self._dropped = self._part(DROPPED_FOLDER, DROPPED_DOCUMENTS)
+            self._stack.enter_context(self._documents)
+        if action == "cut" and self._documents is not None:
+            cuts = self._part(CUTS_FOLDER, CUTS)
+            self._cut = self._stack.enter_context(CutDocuments(self._documents, cuts))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def _part(self, name: str, schema: pa.Schema) -> ParquetParts:
+        used = [each for each in _DICTIONARIES if each in schema.names]
+        parts = one_part(self._folder / name, self._chunk.number, schema, use_dictionary=used)
+        return self._stack.enter_context(parts)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the columns of the documents, of Parquet; to be called after the block."""
+        if self._documents is None:
             return
-        kept = ~found.contaminated if self.action == "drop" else np.ones(len(batch), bool)
+        number = self._chunk.number
+        written = self._job.parts.finish(self._folder, self._documents, number)
+        if written.columns is not None:
+            schema, source = written.columns
+            yield pa.table({"columns": pa.array([schema], pa.large_binary()), "source": [source]})
+
+    def write(self, batch: DocumentBatch, found: _Found, counts: Counters) -> None:
+        """Write what is found in some documents, and those that are kept."""
+        self._matches.write_table(found.matches)
+        if self._documents is None:
+            return
+        if self._cut is not None:
+            self._write_cut(batch, found, counts)
+            return
+        kept = ~found.contaminated
         counts[KEPT] += int(kept.sum())
         counts[DROPPED] += int((~kept).sum())
-        if not kept.any():
-            return
+        if len(found.rows):
+            self._dropped.write_table(_dropped(found))
+        if kept.any():
+            self._documents.write(self._records(batch, kept, self._job.parts.format))
+
+    def _records(
+        self, batch: DocumentBatch, kept: NDArray[np.bool_], format: KeptFormat
+    ) -> pa.Table:
         records = records_of(batch, kept)
-        if self.documents != "same":
-            records = as_written(records, batch, kept, chunk, self.reading, self.documents)
-        if self.action == "cut" and len(found.cuts):
+        if format == "same":
+            return records
+        return as_written(records, batch, kept, self._chunk, self._job.reading, format)
+
+    def _write_cut(self, batch: DocumentBatch, found: _Found, counts: Counters) -> None:
+        assert self._cut is not None
+        # files of other formats than lines and rows become lines
+        format = self._job.parts.format
+        all_documents = np.ones(len(batch), bool)
+        records = self._records(batch, all_documents, "parquet" if format == "same" else format)
+        records, cuts = cut_batch(
+            records, batch, found.cuts, self._job.reading.text_name, format, "--action cut"
+        )
+        if len(found.cuts):
             counts[CUT] += np.unique(found.cuts.rows).size
-            records, cuts = cut_batch(
-                records, batch, found.cuts, self.reading.text_name, self.documents, "--action cut"
-            )
-            yield cuts.append_column(_ITEM, pa.array(found.cut_items.astype(np.int32)))
-        yield records
+            for name in ("set", "item"):
+                cuts = cuts.append_column(name, found.cut_items[name])
+        self._cut.write(records, cuts)
 
 
-def _refuse_whole_pages(chunk: DocumentChunk) -> None:
-    """Raise MrDedupError for files whose texts are not members or columns of records."""
-    for part in chunk.parts:
-        if part.file.format not in ("jsonl", "parquet"):
-            raise MrDedupError(
-                f"{part.file.name}: is {part.file.format}; --action cut needs --documents jsonl or "
-                "parquet for such files"
-            )
-
-
-def is_found(table: pa.Table) -> bool:
-    """Return whether a table of the job has what was found, not records."""
-    # rows of a Parquet file may have columns of any names
-    return table.column_names == FOUND.names and FILE_KEY not in (table.schema.metadata or {})
-
-
-def is_cuts(table: pa.Table) -> bool:
-    """Return whether a table of the job has what was cut."""
-    return table.column_names == CUTS.names and FILE_KEY not in (table.schema.metadata or {})
-
-
-def is_counts(table: pa.Table) -> bool:
-    """Return whether a table of the job has counts of documents."""
-    return table.column_names == list(COUNTS) and FILE_KEY not in (table.schema.metadata or {})
+def _dropped(found: _Found) -> pa.Table:
+    """Return a row for each contaminated document, with the first of its items."""
+    rows = np.flatnonzero(found.rows["contaminated"].to_numpy())
+    document = found.documents[rows]
+    first = np.unique(document, return_index=True)[1]
+    item = found.rows["item"].to_numpy()[rows]
+    pairs = np.unique(np.stack([document, item], axis=1), axis=0)
+    items = np.unique(pairs[:, 0], return_counts=True)[1]
+    names = DROPPED_DOCUMENTS.names[:-1]
+    chosen = found.matches.select(names).take(pa.array(rows[first]))
+    return chosen.append_column("items", pa.array(items)).cast(DROPPED_DOCUMENTS)
 
 
 class _Found(NamedTuple):
     """What is found in a batch of documents.
 
     Attributes:
-        rows: A table as ``FOUND``.
+        rows: A table as ``_FOUND``.
+        matches: Its rows as ``MATCHES``.
+        documents: int64[m], the document of each row, ascending.
         contaminated: Which documents are contaminated, bool[n].
         cuts: The texts of items that count, joined where they overlap or touch.
-        cut_items: int64[c], the first item of each.
+        cut_items: The ``set`` and ``item`` of the first item of each.
     """
 
     rows: pa.Table
+    matches: pa.Table
+    documents: NDArray[np.int64]
     contaminated: NDArray[np.bool_]
     cuts: Slices
-    cut_items: NDArray[np.int64]
+    cut_items: pa.Table
 
 
 class _Search:
@@ -196,8 +308,8 @@ class _Search:
     def stopped(self) -> int:
         return self._matcher.stopped
 
-    def batch(self, batch: DocumentBatch) -> _Found:
-        """Return what is found."""
+    def batch(self, batch: DocumentBatch, items: pa.Table) -> _Found:
+        """Return what is found, with the texts of items."""
         spans = token_spans(batch.texts)
         contaminated = np.zeros(len(batch), bool)
         rows: list[tuple[Any, ...]] = []
@@ -209,7 +321,7 @@ class _Search:
             found = list(_rows(judgements, spans, first))
             rows += found
             documents += [document] * len(found)
-        return _found(batch, rows, np.array(documents, np.int64), contaminated)
+        return _found(batch, items, rows, np.array(documents, np.int64), contaminated)
 
 
 _ROW = ("item", "field", "answer", "verdict", "contaminated", "exact", "coverage", "start", "end",
@@ -233,30 +345,63 @@ def _rows(
 
 def _found(
     batch: DocumentBatch,
+    items: pa.Table,
     rows: list[tuple[Any, ...]],
     documents: NDArray[np.int64],
     contaminated: NDArray[np.bool_],
 ) -> _Found:
     """Return what is found, given the rows ``_ROW`` and the document that each is of."""
+    named = items.select(["set", "item"])
     if not rows:
-        return _Found(FOUND.empty_table(), contaminated, Slices.none(), np.empty(0, np.int64))
+        return _Found(
+            _FOUND.empty_table(), MATCHES.empty_table(), documents, contaminated, Slices.none(),
+            named.slice(0, 0),
+        )  # fmt: skip
     columns = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
+    found = pa.table([pa.array(columns[name], kind.type) for name, kind in
+                      zip(_FOUND.names, _FOUND, strict=True)], schema=_FOUND)  # fmt: skip
     starts, stops = (np.array(columns[name], np.int64) for name in ("start", "end"))
     slices = Slices(documents, starts, stops)
     shown = Slices(documents, starts, np.minimum(stops, starts + 4 * MAX_TEXT))
+    of_row = named.take(found["item"])
     made = {
         **columns,
         **document_columns(batch, documents),
         **offset_columns(batch.texts, slices),
         "text": _beginnings(batch.texts, shown),
+        "set": of_row["set"],
+        "item": of_row["item"],
+        "field": [Field(field).key for field in columns["field"]],
+        "kind": np.where(found["exact"].to_numpy(), "exact", "near"),
+        "item_text": _item_texts(items, columns),
     }
-    table = pa.table([pa.array(made[name], FOUND.field(name).type) if isinstance(made[name], tuple)
-                      else made[name] for name in FOUND.names], schema=FOUND)  # fmt: skip
-    counted = np.flatnonzero(np.array(columns["contaminated"], bool))
+    matches = pa.table([_column(made[field.name], field.type) for field in MATCHES], schema=MATCHES)
+    counted = np.flatnonzero(found["contaminated"].to_numpy())
     order = counted[np.lexsort((starts[counted], documents[counted]))]
     cuts, of = cutting.joined(slices.chosen(order))
-    firsts = np.unique(of, return_index=True)[1]
-    return _Found(table, contaminated, cuts, np.array(columns["item"], np.int64)[order[firsts]])
+    firsts = order[np.unique(of, return_index=True)[1]]
+    return _Found(found, matches, documents, contaminated, cuts, of_row.take(pa.array(firsts)))
+
+
+def _column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:
+    if isinstance(values, pa.ChunkedArray):
+        return values.cast(kind)
+    return pa.chunked_array([values.cast(kind) if isinstance(values, pa.Array) else
+                             pa.array(values, kind)])  # fmt: skip
+
+
+def _item_texts(items: pa.Table, columns: dict[str, tuple[Any, ...]]) -> pa.Array:
+    """Return the beginnings of the texts of items that were found."""
+    texts = []
+    for item, field, answer in zip(
+        columns["item"], columns["field"], columns["answer"], strict=True
+    ):
+        if field == Field.ANSWER:
+            text = items["answers"][item][answer].as_py()
+        else:
+            text = items[Field(field).key][item].as_py()
+        texts.append(text[:MAX_TEXT])
+    return pa.array(texts, pa.large_string())
 
 
 def _beginnings(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArray:
@@ -274,14 +419,18 @@ def _beginnings(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArr
 _reading = threading.Lock()
 
 
-def read_index(path: str) -> ItemIndex:
-    """Return the items of a side file: once a process, however many tasks it runs."""
-    status = Path(path).stat()
+def read_searched(items: str, texts: str) -> tuple[ItemIndex, pa.Table]:
+    """Return the items of side files: once a process, however many tasks it runs."""
     with _reading:
-        return _read(path, status.st_dev, status.st_ino, status.st_mtime_ns)
+        return _read(items, texts, *_identity(items), *_identity(texts))
+
+
+def _identity(path: str) -> tuple[int, int, int]:
+    """Return what changes if a file is replaced."""
+    status = Path(path).stat()
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 @lru_cache(maxsize=1)
-def _read(path: str, *_: int) -> ItemIndex:
-    """Read a file, named with what changes if it is replaced."""
-    return ItemIndex.read(Path(path))
+def _read(items: str, texts: str, *_: int) -> tuple[ItemIndex, pa.Table]:
+    return ItemIndex.read(Path(items)), read_written_items(Path(texts))

@@ -31,8 +31,9 @@ class ShardPartsJob(Job, frozen=True, kw_only=True):
         tables: dict[int, list[pa.Table]] = {}
         for key, table in part.keyed_tables():
             tables.setdefault(key, []).append(table)
+        numbers = {key: number for number, key in enumerate(self.keys)}
         for key, of_part in tables.items():
-            number = self.keys.index(key)
+            number = numbers[key]
             write_part(self.folder, number, pa.concat_tables(of_part))
             yield number, pa.table({"rows": [sum(map(len, of_part))]})
 

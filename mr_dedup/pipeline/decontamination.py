@@ -1,75 +1,96 @@
-"""Write what a decontamination finds: matches, items, kept documents, a summary."""
+"""Find the items of test sets in documents, by one stage whose tasks write the result.
+
+search    found/    a shard a chunk: what its task has written, and counts
+          result/   matches/; with actions documents/, and dropped/ or cuts/
+
+A chunk whose shard is there, with the files that it names, is done: a run that is resumed searches
+the others. The client has in memory the items, what it knows of each chunk, and nothing of
+documents.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.contamination.item_index import REASONS, Field, ItemIndex
-from mr_dedup.formats.cut_files import cuts_schema
+from mr_dedup.contamination.item_index import REASONS, ItemIndex
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.benchmark_items import write_items
+from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.parts import ParquetParts
-from mr_dedup.jobs.contract import Keyed
-from mr_dedup.jobs.cut_documents import CutDocuments
-from mr_dedup.jobs.decontaminate import COUNTS, MAX_TEXT, Action, is_counts, is_cuts, is_found
-from mr_dedup.jobs.kept_documents import KeptDocuments
-from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
+from mr_dedup.formats.documents.rejects import ReadCounts
+from mr_dedup.formats.parts import LineParts, ParquetParts
+from mr_dedup.formats.shards import Shard
+from mr_dedup.jobs.contamination_counts import EXAMPLE, added_up
+from mr_dedup.jobs.contamination_totals import (
+    WITH_REJECTS,
+    ContaminationTotalsJob,
+    RejectPartsJob,
+)
+from mr_dedup.jobs.decontaminate import (
+    CONTAMINATED,
+    CUT,
+    DROPPED,
+    FILES,
+    KEPT,
+    MATCHED,
+    STOPPED,
+    Action,
+    DecontaminateJob,
+)
 from mr_dedup.jobs.kept_records import KeptFormat
-from mr_dedup.jobs.reading import is_rejects
-
-MATCHES, ITEMS, DROPPED, CUTS, DOCUMENTS = "matches", "items", "dropped", "cuts", "documents"
-"""The directories of a result."""
-
-_MATCHES = pa.schema(
-    [
-        ("id", pa.large_string()),
-        ("file", pa.large_string()),
-        ("position", pa.int64()),
-        ("set", pa.string()),
-        ("item", pa.large_string()),
-        ("field", pa.string()),
-        ("verdict", pa.string()),
-        ("contaminated", pa.bool_()),
-        ("kind", pa.string()),
-        ("coverage", pa.float64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("text", pa.large_string()),
-        ("item_text", pa.large_string()),
-        ("deleted", pa.int32()),
-        ("inserted", pa.int32()),
-        ("changed", pa.int32()),
-    ]
+from mr_dedup.jobs.reading import (
+    DOCUMENTS,
+    INCOMPLETE,
+    REJECTED,
+    TEXT_BYTES,
+    is_rejects,
+    reject_lines,
+    skipped_records,
 )
+from mr_dedup.pipeline.dedup_stages.files import RESULT
+from mr_dedup.pipeline.sharded.document_files import document_parts, with_columns
+from mr_dedup.pipeline.sharded.run import Left, ShardedRun, files_in
+from mr_dedup.pipeline.stages import Stages
 
-_DROPPED = pa.schema(
-    [
-        ("id", pa.large_string()),
-        ("file", pa.large_string()),
-        ("position", pa.int64()),
-        ("set", pa.string()),
-        ("item", pa.large_string()),
-        ("verdict", pa.string()),
-        ("items", pa.int64()),
-    ]
-)
+ITEMS, REJECTED_ITEMS = "items", "rejected_items"
+"""The directories of a result that the client writes."""
 
-_CUTS = cuts_schema(pa.field("set", pa.string()), pa.field("item", pa.large_string()))
+_FOUND = "found"
+_SEARCH = "search"
 
-_REPEATED = ["file", "set", "field", "verdict", "kind"]
 
-_EXAMPLES = 6
-"""Matches that a report shows, for each set and verdict."""
+@dataclass(frozen=True, kw_only=True)
+class DecontaminationOptions:
+    """What is done with the documents of a run.
 
-_MAX_SHOWN_SETS = 50
+    Attributes:
+        action: What is done with contaminated documents.
+        documents: How others are written.
+        reading: How documents are read.
+        format: The format of the documents; None if it follows from their names.
+    """
+
+    action: Action = "report"
+    documents: KeptFormat = "same"
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    format: DocumentFormat | None = None
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The items that are searched for: a table as ``benchmark_items.ITEMS``, and their index."""
+
+    items: pa.Table
+    index: ItemIndex
 
 
 class Example(NamedTuple):
@@ -101,103 +122,32 @@ class SetCounts(NamedTuple):
 
 
 class Findings:
-    """Collects what tasks have found, and counts it by items and sets.
+    """What was found of each item, and of the sets; some 30 bytes an item, and examples.
 
-    In memory: some 30 bytes an item, and a few examples for each set; nothing of a document.
+    Args:
+        searched: The items.
+        totals: A table of each kind, as ``added_up`` returns them.
     """
 
-    def __init__(self, items: pa.Table, index: ItemIndex) -> None:
-        self.items = items
-        self.index = index
-        sets = items["set"].combine_chunks().dictionary_encode()
-        self._set_names: list[str] = sets.dictionary.to_pylist()
-        self._set_of = sets.indices.to_numpy().astype(np.int64)
-        count = len(items)
-        self.documents = np.zeros(count, np.int64)
-        self.exact = np.zeros(count, np.int64)
-        self.found = np.zeros(count, np.int64)
-        self.coverage = np.zeros(count, np.float64)
-        self.set_documents = np.zeros(len(self._set_names), np.int64)
-        self.verdicts: Counter[str] = Counter()
-        self.matches = 0
-        self.counts = Counter(dict.fromkeys(COUNTS, 0))
-        self.examples: dict[str, list[Example]] = {}
-        self._shown: Counter[tuple[str, str]] = Counter()
-
-    def add(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Count a table of the job; return its rows as in ``matches/``, and those of ``dropped/``.
-
-        The rows of a document are in one table, one after the other.
-        """
-        matches = self._described(table)
-        self.matches += len(matches)
-        document = _numbers(table)
-        item = table["item"].to_numpy().astype(np.int64)
-        decisive = table["field"].to_numpy() != Field.ANSWER
-        counted = pc.fill_null(table["contaminated"], False).to_numpy()
-        exact = table["exact"].to_numpy() & decisive & counted
-        for column, chosen in ((self.documents, counted), (self.exact, exact), (self.found, None)):
-            rows = slice(None) if chosen is None else np.flatnonzero(chosen)
-            pairs = np.unique(document[rows] * len(self.items) + item[rows])
-            np.add.at(column, pairs % len(self.items), 1)
-        np.maximum.at(self.coverage, item[decisive], table["coverage"].to_numpy()[decisive])
-        sets = len(self._set_names)
-        in_sets = np.unique(document[counted] * sets + self._set_of[item[counted]])
-        np.add.at(self.set_documents, in_sets % sets, 1)
-        self._count_verdicts(matches, document, item)
-        self._add_examples(matches)
-        return matches, _dropped(matches, document, item, counted)
-
-    def _described(self, table: pa.Table) -> pa.Table:
-        """Return rows with the names and texts of their items."""
-        rows = table["item"].combine_chunks()
-        fields = table["field"].to_numpy()
-        texts = self._texts(rows.to_pylist(), fields.tolist(), table["answer"].to_pylist())
-        columns = {name: table[name] for name in table.column_names if name in _MATCHES.names}
-        columns |= {
-            "set": self.items["set"].take(rows),
-            "item": self.items["item"].take(rows),
-            "field": pa.array([Field(field).key for field in fields.tolist()], pa.string()),
-            "kind": pa.array(np.where(table["exact"].to_numpy(), "exact", "near")),
-            "item_text": texts,
-        }
-        return pa.table([columns[name].cast(_MATCHES.field(name).type) for name in _MATCHES.names],
-                        schema=_MATCHES)  # fmt: skip
-
-    def cuts(self, table: pa.Table) -> pa.Table:
-        """Return a table of cuts with the names of items, as ``CutDocuments`` takes it."""
-        rows = table["item"].combine_chunks()
-        columns = {name: table[name] for name in table.column_names}
-        columns |= {name: self.items[name].take(rows) for name in ("set", "item")}
-        return pa.table(columns)
-
-    def _texts(self, items: list[int], fields: list[int], answers: list[int]) -> pa.Array:
-        """Return the beginnings of the texts of items that were found."""
-        texts = []
-        for item, field, answer in zip(items, fields, answers, strict=True):
-            if field == Field.ANSWER:
-                text = self.items["answers"][item][answer].as_py()
-            else:
-                text = self.items[Field(field).key][item].as_py()
-            texts.append(text[:MAX_TEXT])
-        return pa.array(texts, pa.large_string())
-
-    def _count_verdicts(
-        self, matches: pa.Table, document: NDArray[np.int64], item: NDArray[np.int64]
-    ) -> None:
-        is_new = np.append(True, (np.diff(document) != 0) | (np.diff(item) != 0))[: item.size]
-        self.verdicts.update(matches["verdict"].filter(pa.array(is_new)).to_pylist())
-
-    def _add_examples(self, matches: pa.Table) -> None:
-        columns = [matches[name].to_pylist() for name in ("set", "verdict")]
-        for row, key in enumerate(zip(*columns, strict=True)):
-            if self._shown[key] == _EXAMPLES or (
-                key[0] not in self.examples and len(self.examples) == _MAX_SHOWN_SETS
-            ):
-                continue
-            self._shown[key] += 1
-            values = matches.select(list(Example._fields)).slice(row, 1).to_pylist()[0]
-            self.examples.setdefault(key[0], []).append(Example(**values))
+    def __init__(self, searched: Searched, totals: Sequence[pa.Table]) -> None:
+        self.items, self.index = searched.items, searched.index
+        of_items, of_sets, verdicts, counts, examples = totals
+        names = self.items["set"].combine_chunks().dictionary_encode()
+        self._set_names: list[str] = names.dictionary.to_pylist()
+        self._set_of = names.indices.to_numpy().astype(np.int64)
+        item, size = of_items["item"].to_numpy(), len(self.items)
+        self.documents, self.exact, self.found = (
+            _scattered(item, of_items[name].to_numpy(), size)
+            for name in ("documents", "exact_documents", "found_in")
+        )
+        self.coverage = _scattered(item, of_items["coverage"].to_numpy(), size)
+        sets = of_sets["set"].to_numpy()
+        self.set_documents = _scattered(sets, of_sets["documents"].to_numpy(), len(self._set_names))
+        self.verdicts = dict(zip(*(column.to_pylist() for column in verdicts.columns), strict=True))
+        self.counts: dict[str, int] = dict(
+            zip(*(column.to_pylist() for column in counts.columns), strict=True)
+        )
+        self._examples = examples
 
     def sets(self) -> list[SetCounts]:
         """Return the counts of each set, in the order in which they were read."""
@@ -239,118 +189,170 @@ class Findings:
         counts = np.bincount(self.index.reasons, minlength=len(REASONS)).tolist()
         return {str(reason): counts[number] for number, reason in enumerate(REASONS) if reason}
 
+    def shown(self) -> Iterator[tuple[SetCounts, list[Example]]]:
+        """Yield the sets that a report shows with their examples, those of most documents first."""
+        columns = [field.name for field in EXAMPLE]
+        sets = enumerate(self.sets())
+        for number, each in sorted(sets, key=lambda it: (-it[1].documents, -it[1].found)):
+            of_set = self._examples.filter(pc.field("of_set") == number).select(columns)
+            yield each, [Example(**row) for row in of_set.to_pylist()]
 
-def _numbers(table: pa.Table) -> NDArray[np.int64]:
-    """Return which of the documents of a table each row is of, numbered from 0."""
-    position = table["position"].to_numpy()
-    file = table["file"].combine_chunks().dictionary_encode().indices.to_numpy()
-    is_new = (np.diff(position) != 0) | (np.diff(file) != 0)
-    return np.append(0, np.cumsum(is_new))[: position.size].astype(np.int64)
+    def summary(self, action: Action) -> dict[str, Any]:
+        """Return the counts of a run as ``summary.json`` has them."""
+        names = [DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED]
+        names += {"report": [], "drop": [KEPT, DROPPED], "cut": [CUT]}[action]
+        return {
+            **{name: self.counts.get(name, 0) for name in names},
+            "rejected_records": self.counts.get(REJECTED, 0),
+            "incomplete_files": self.counts.get(INCOMPLETE, 0),
+            "skipped_records": skipped_records(self.counts),
+            "matches": self.counts.get(MATCHED, 0),
+            "verdicts": dict(sorted(self.verdicts.items())),
+            "items": len(self.items),
+            "items_judged": int((self.index.reasons == 0).sum()),
+            "items_not_judged": self.not_judged(),
+            "items_found": int((self.documents > 0).sum()),
+            "common_ngrams": self.index.common_grams,
+            "sets": [each._asdict() for each in self.sets()],
+        }
 
 
-def _dropped(
-    matches: pa.Table,
-    document: NDArray[np.int64],
-    item: NDArray[np.int64],
-    counted: NDArray[np.bool_],
-) -> pa.Table:
-    """Return a row for each contaminated document, with the first of its items."""
-    rows = np.flatnonzero(counted)
-    documents, first = np.unique(document[rows], return_index=True)
-    pairs = np.unique(np.stack([document[rows], item[rows]], axis=1), axis=0)
-    items = np.bincount(pairs[:, 0], minlength=int(document.max(initial=0)) + 1)[documents]
-    chosen = matches.select(_DROPPED.names[:-1]).take(pa.array(rows[first]))
-    return chosen.append_column("items", pa.array(items.astype(np.int64))).cast(_DROPPED)
+def _scattered(rows: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return an array of so many values, which are 0 but at ``rows``."""
+    found = np.zeros(size, values.dtype)
+    found[rows] = values
+    return found
 
 
-def write_findings(
-    output: Iterable[Keyed],
-    findings: Findings,
+def find_items(
+    stages: Stages,
+    options: DecontaminationOptions,
+    run: ShardedRun,
+    searched: Searched,
     folder: Path,
-    reading: ReadOptions,
-    action: Action,
-    documents: KeptFormat,
-    rejects: Callable[[pa.Table], None],
-) -> None:
-    """Write what the tasks of the job have left: matches, documents, and what was cut or dropped.
+) -> Findings:
+    """Search the chunks that are not done yet; return what is found in all.
 
     Args:
-        output: Of the job.
-        findings: Counts what is found.
-        folder: The directory of the result.
-        reading: How documents were read.
-        action: What is done with contaminated documents.
-        documents: How kept documents are written.
-        rejects: Is called with tables of records that could not be read.
+        stages: Those of the run.
+        options: What is done with the documents.
+        run: Where the run is, and its engine.
+        searched: The items.
+        folder: A temporary directory for side files.
+
+    Raises:
+        NothingReadError: If all records were rejected.
+        MrDedupError: As ``Engine.run``, and if files of the result are missing.
     """
-    with contextlib.ExitStack() as stack:
-        matches = stack.enter_context(
-            ParquetParts(folder / MATCHES, _MATCHES, use_dictionary=_REPEATED)
-        )
-        kept: KeptDocuments | JsonDocuments | ParquetDocuments | None = None
-        cut: CutDocuments | None = None
-        dropped: ParquetParts | None = None
-        cuts: pa.Table | None = None
-        if action != "report":
-            kept = _writer_of(folder / DOCUMENTS, reading, documents)
-        if action == "drop" and kept is not None:
-            dropped = stack.enter_context(ParquetParts(folder / DROPPED, _DROPPED))
-            stack.enter_context(kept)
-        if action == "cut" and kept is not None:
-            parts = stack.enter_context(ParquetParts(folder / CUTS, _CUTS))
-            cut = stack.enter_context(CutDocuments(kept, parts))
-        for _, table in output:
-            if is_rejects(table):
-                rejects(table)
-            elif is_counts(table):
-                findings.counts.update(table.to_pylist()[0])
-            elif is_found(table):
-                found, of_dropped = findings.add(table)
-                matches.write_table(found)
-                if dropped is not None:
-                    dropped.write_table(of_dropped)
-            elif cut is not None and is_cuts(table):
-                cuts = findings.cuts(table)
-            elif cut is not None:
-                cut.write(table, cuts)
-                cuts = None
-            else:
-                assert kept is not None
-                kept.write(table)
-    if action != "report":
-        (folder / DOCUMENTS).mkdir(exist_ok=True)
+    if not stages.is_done(_SEARCH):
+        job = _job(options, run, searched, folder)
+        done = _done(run)
+        chunks = [chunk for chunk in run.chunks if chunk.number not in done]
+        if chunks:
+            if options.action != "report" and options.documents == "parquet":
+                parts = with_columns(run, job, job.parts)
+                job = msgspec.structs.replace(job, parts=parts)
+            run.over_documents(job, _SEARCH, chunks, _FOUND)
+        stages.finish(_SEARCH, [], {})
+    totals, missing, with_rejects = _totals(run)
+    if missing:
+        raise MrDedupError(f"{run.at(RESULT)}: parts of chunk {min(missing)} are missing")
+    findings = Findings(searched, totals)
+    _require_documents(findings.counts, run, with_rejects)
+    _write_rejects(run, with_rejects)
+    return findings
+
+
+def _job(
+    options: DecontaminationOptions, run: ShardedRun, searched: Searched, folder: Path
+) -> DecontaminateJob:
+    items, texts = folder / "items", folder / "texts"
+    searched.index.write(items)
+    write_items(texts, searched.items)
+    return DecontaminateJob(
+        reading=options.reading,
+        format=options.format,
+        items=str(items),
+        texts=str(texts),
+        result=run.at(RESULT),
+        action=options.action,
+        parts=document_parts(
+            run, options.documents, options.reading.id_names, as_lines=options.action == "cut"
+        ),
+    )
+
+
+def _done(run: ShardedRun) -> set[int]:
+    """Return the chunks that are done."""
+    shards = _shards(run)
+    if not shards.shards:
+        return set()
+    _, missing, _ = _totals(run)
+    return {shard.key for shard in shards.shards} - missing
+
+
+def _shards(run: ShardedRun) -> Left:
+    """Return the shards that tasks have left so far."""
+    address = run.at(_FOUND)
+    shards = [
+        Shard(int(name), 1, size or 0) for name, size in files_in(address).items() if name.isdigit()
+    ]
+    return Left(address, sorted(shards), {})
+
+
+def _totals(run: ShardedRun) -> tuple[list[pa.Table], set[int], list[int]]:
+    """Return the totals of all chunks that are done, of which parts are missing, and rejects.
+
+    The latter are the chunks that have some.
+    """
+    left = _shards(run)
+    tables = []
+    if left.shards:
+        tables = [table for _, table in run.yielded_over_shards(ContaminationTotalsJob(), [left])]
+    sizes = files_in(run.at(RESULT))
+    missing: set[int] = set()
+    with_rejects: list[int] = []
+    for table in tables:
+        if table.column_names == FILES.names:
+            rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+            missing |= {chunk for chunk, name, size in rows if sizes.get(name) != size}
+        elif table.column_names == [WITH_REJECTS]:
+            with_rejects += table[WITH_REJECTS].to_pylist()
+    return added_up(tables), missing, sorted(with_rejects)
+
+
+def _require_documents(
+    counts: Mapping[str, int], run: ShardedRun, with_rejects: Sequence[int]
+) -> None:
+    """Raise NothingReadError if all records were rejected, with the first of them."""
+    documents, rejected = counts.get(DOCUMENTS, 0), counts.get(REJECTED, 0)
+    if documents or not rejected:
+        return
+    read = ReadCounts()
+    for table in _shards(run).tables(with_rejects[0]):
+        if is_rejects(table):
+            read.add_lines(reject_lines(table))
+            break
+    read.rejected = rejected
+    read.rejects = max(read.rejects, min(rejected, 2))
+    read.require_documents()
+
+
+def _write_rejects(run: ShardedRun, chunks: Sequence[int]) -> None:
+    """Have tasks write the rejected records of chunks."""
+    if not chunks:
+        return
+    left = _shards(run)
+    wanted = set(chunks)
+    shards = [shard for shard in left.shards if shard.key in wanted]
+    job = RejectPartsJob(keys=tuple(chunks), result=run.at(RESULT))
+    run.yielded_over_shards(job, [Left(left.folder, shards, {})])
+
+
+def write_items_found(findings: Findings, rejects: bytes, result: Path) -> None:
+    """Write the items of a result, with how often each was found, and lines of rejected ones."""
     items = findings.item_table()
-    with ParquetParts(folder / ITEMS, items.schema) as parts:
+    with ParquetParts(result / ITEMS, items.schema) as parts:
         parts.write_table(items)
-
-
-def _writer_of(
-    folder: Path, reading: ReadOptions, documents: KeptFormat
-) -> KeptDocuments | JsonDocuments | ParquetDocuments:
-    if documents == "jsonl":
-        return JsonDocuments(folder)
-    if documents == "parquet":
-        return ParquetDocuments(folder, reading.id_names)
-    return KeptDocuments(folder)
-
-
-def summary_of(findings: Findings, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return the counts of a run as in ``summary.json``, after those of its documents."""
-    return {
-        **counts,
-        "matches": findings.matches,
-        "verdicts": dict(sorted(findings.verdicts.items())),
-        "items": len(findings.items),
-        "items_judged": int((findings.index.reasons == 0).sum()),
-        "items_not_judged": findings.not_judged(),
-        "items_found": int((findings.documents > 0).sum()),
-        "common_ngrams": findings.index.common_grams,
-        "sets": [each._asdict() for each in findings.sets()],
-    }
-
-
-def sample_of(findings: Findings) -> Iterator[tuple[SetCounts, list[Example]]]:
-    """Yield the sets that a report shows with their examples, those of most documents first."""
-    sets = sorted(findings.sets(), key=lambda each: (-each.documents, -each.found))
-    for each in sets:
-        yield each, findings.examples.get(each.name, [])
+    with LineParts(result / REJECTED_ITEMS) as lines:
+        lines.write(rejects)

@@ -3,15 +3,20 @@
 import gzip
 import json
 import random
+import shutil
 import signal
+import subprocess
 import time
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import mr_dedup
+from mr_dedup.formats import parts
 from mr_dedup.formats.documents import chunks
+from mr_dedup.pipeline.stages import Stages
 from tests.cli.documents import write_jsonl
 from tests.cli.running import Command
 
@@ -134,25 +139,38 @@ def content_of(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_engines_and_divisions_give_the_same_bytes(files, capfd, small_chunks, monkeypatch):
+def lines_of(folder):
+    """The lines of kept documents in the order of their files, which tasks may have divided."""
+    return [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("action", ["drop", "cut"])
+def test_engines_and_divisions_give_the_same_result(
+    files, capfd, small_chunks, monkeypatch, action
+):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     results = []
+    names = {"drop": "dropped", "cut": "cuts"}
     for engine in (*ENGINES, "whole"):
         if engine == "whole":
             monkeypatch.setattr(chunks, "CHUNK_BYTES", 1 << 20)
         runner = "memory" if engine == "whole" else engine
-        decontaminated(capfd, files, "-r", runner, "--action", "drop", "--overwrite")
-        results.append(content_of(files / "out"))
-    names = sorted(results[0])
-    assert names == [
-        "documents/docs.jsonl", "dropped/part-00000.parquet", "items/part-00000.parquet",
-        "matches/part-00000.parquet", "report.html", "summary.json",
-    ]  # fmt: skip
+        decontaminated(capfd, files, "-r", runner, "--action", action, "--overwrite")
+        out = files / "out"
+        parts = sorted(path.name for path in (out / "matches").iterdir())
+        assert parts == [f"part-{number:05}.parquet" for number in range(len(parts))]
+        assert (len(parts) == 1) == (engine == "whole")
+        tables = [rows_of(out, name) for name in ("matches", "items", names[action])]
+        if action == "cut":
+            # where cut documents are written follows the division
+            tables[2] = [{**row, "written_file": None, "written_row": None} for row in tables[2]]
+        read = {name: (out / name).read_bytes() for name in ("report.html", "summary.json")}
+        results.append((tables, lines_of(out / "documents"), read))
+    assert sorted(path.name for path in (files / "out").iterdir()) == sorted(
+        ["documents", "items", "matches", names[action], "report.html", "summary.json"]
+    )
     for other in results[1:]:
-        # row groups of Parquet follow the division
-        assert {name for name in names if results[0][name] != other[name]} <= {
-            "matches/part-00000.parquet", "dropped/part-00000.parquet",
-        }  # fmt: skip
+        assert other == results[0]
 
 
 def test_dropped_documents_are_listed_and_others_kept_as_they_came(files, capfd):
@@ -210,7 +228,7 @@ def restored(text, cuts):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_items_are_cut_out_with_a_record_of_what_was_there(files, capfd, small_chunks, engine):
     said, summary = decontaminated(capfd, files, "--action", "cut", "-r", engine)
-    lines = (files / "out" / "documents" / "docs.jsonl").read_text().splitlines()
+    lines = lines_of(files / "out" / "documents")
     written = [json.loads(line) for line in lines]
     assert [each["id"] for each in written] == [each["id"] for each in DOCUMENTS]
     assert [(list(each), each["n"]) for each in written] == [
@@ -267,21 +285,25 @@ def test_texts_of_parquet_are_cut_in_a_column_of_their_type(files, capfd, kind, 
     assert len(values) == len(DOCUMENTS)
 
 
-def test_pages_are_cut_as_records_only(files, capfd):
+def test_pages_that_are_cut_become_records(files, capfd):
     (files / "docs").mkdir()
     (files / "docs" / "a.html").write_text(f"<html><body><p>News. {SHEEP} So.</p></body></html>")
     (files / "docs" / "b.txt").write_text(f"News. {SHEEP} So.")
     line = json.dumps({"id": "c", "html": f"<html><body><p>News. {SHEEP} So.</p></body></html>"})
     (files / "docs" / "c.jsonl").write_text(line + "\n")
-    error = run.mistake(
+    run.messages(
         capfd, files / "docs", "--evals", files / "exam.jsonl", "-o", files / "out",
         "--action", "cut",
     )  # fmt: skip
-    assert "a.html: is html; --action cut needs --documents jsonl or parquet" in error
-    assert not (files / "out").exists()
+    documents = files / "out" / "documents"
+    assert sorted(path.name for path in documents.iterdir()) == [
+        "a.html.jsonl.zst", "b.txt.jsonl.zst", "c.jsonl",
+    ]  # fmt: skip
+    (record,) = (documents / "c.jsonl").read_text().splitlines()
+    assert json.loads(record)["text"].strip() == "News. ? So."
     run.messages(
         capfd, files / "docs", "--evals", files / "exam.jsonl", "-o", files / "out",
-        "--action", "cut", "--documents", "parquet",
+        "--action", "cut", "--documents", "parquet", "--overwrite",
     )  # fmt: skip
     texts = pq.read_table(files / "out" / "documents")["text"].to_pylist()
     assert [text.strip() for text in texts] == ["News. ? So."] * 3
@@ -343,8 +365,10 @@ def test_items_that_cannot_be_read_are_kept_with_the_reason(files, capfd):
     assert code == 2
     assert "6 of 10 records could not be read, more than 10 %" in err
     assert err.count("Traceback") == 0
-    (part,) = (files / "out" / "rejects").iterdir()
+    assert not (files / "out" / "rejects").exists()
+    (part,) = (files / "out" / "rejected_items").iterdir()
     assert part.name == "part-00000.jsonl.zst"
+    assert read_lines(files / "out" / "rejected_items").count(b"exam.jsonl") == 6
     assert json.loads((files / "out" / "summary.json").read_text())["items"] == 4
     code, _, err = run(
         capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "strict",
@@ -355,12 +379,37 @@ def test_items_that_cannot_be_read_are_kept_with_the_reason(files, capfd):
     assert not (files / "strict").exists()
 
 
-def test_documents_that_cannot_be_read_are_kept_with_the_reason(files, capfd):
-    with (files / "docs.jsonl").open("ab") as file:
-        file.write(b"{broken\n")
+def read_lines(folder):
+    return b"".join(parts.read_lines(folder))
+
+
+def test_documents_that_cannot_be_read_are_kept_with_the_reason(files, capfd, small_chunks):
+    """Of several chunks, of which some have none."""
+    lines = (files / "docs.jsonl").read_bytes().splitlines(keepends=True)
+    (files / "docs.jsonl").write_bytes(b"{first\n" + b"".join(lines) + b"{last\n[1]\n")
     _, summary = decontaminated(capfd, files, "--max-rejected", "0.5")
-    assert summary["rejected_records"] == 1
-    assert [path.name for path in (files / "out" / "rejects").iterdir()] == ["part-00000.jsonl.zst"]
+    assert summary["rejected_records"] == 3
+    rejects = files / "out" / "rejects"
+    assert [path.name for path in sorted(rejects.iterdir())] == [
+        "part-00000.jsonl.zst", "part-00001.jsonl.zst",
+    ]  # fmt: skip
+    found = [json.loads(line) for line in read_lines(rejects).splitlines()]
+    content = (files / "docs.jsonl").read_bytes()
+    starts = [0, content.index(b"{last"), content.index(b"[1]")]
+    assert [each["position"].split("byte ")[1].rstrip(")") for each in found] == list(
+        map(str, starts)
+    )
+    code, _, err = run(
+        capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "few"
+    )
+    assert code == 2
+    assert "3 of 19 records could not be read, more than 10 %" in err
+    (files / "bad.jsonl").write_bytes(b"{\n" * 200)
+    error = run.mistake(
+        capfd, files / "bad.jsonl", "--evals", files / "exam.jsonl", "-o", files / "none"
+    )
+    assert "none of 200 records could be read; the first, " in error
+    assert not list(files.glob("*none*[!k]"))
 
 
 @pytest.mark.parametrize(
@@ -421,33 +470,78 @@ def test_what_cannot_be_read_or_written(files, capfd):
     assert (files / "mine" / "letter").read_text() == "keep me"
 
 
-def test_a_killed_run_leaves_nothing_that_a_next_one_minds(files, capfd):
+@pytest.fixture
+def many(files):
+    """Some thousand documents, which take several tasks."""
     lines = (files / "docs.jsonl").read_bytes() * 3000
     (files / "many.jsonl").write_bytes(lines)
-    options = ["--evals", files / "exam.jsonl", "-o", files / "out", "--action", "cut"]
-    started = run.start(files / "many.jsonl", *options)
-    unfinished = files / ".out.unfinished"
-    while not unfinished.exists() and started.poll() is None:
-        time.sleep(0.01)
-    started.kill()
-    started.communicate()
-    assert not (files / "out").exists()
-    run.messages(capfd, files / "docs.jsonl", *options)
-    assert not unfinished.exists()
-    assert len(rows_of(files / "out", "matches")) == 14
+    return files
 
 
-def test_an_interrupt_removes_what_was_made(files):
-    (files / "many.jsonl").write_bytes((files / "docs.jsonl").read_bytes() * 20_000)
-    options = ["--evals", files / "exam.jsonl", "-o", files / "out"]
-    started = run.start(files / "many.jsonl", *options)
-    while not (files / ".out.unfinished").exists() and started.poll() is None:
-        time.sleep(0.01)
-    started.send_signal(signal.SIGINT)
-    started.communicate()
-    assert started.returncode == 130
-    left = {path.name for path in files.iterdir()}
-    assert left - {".out.lock"} == {"docs.jsonl", "exam.jsonl", "many.jsonl"}
+def test_a_killed_run_is_resumed_chunk_by_chunk(many, monkeypatch):
+    """By SIGKILL, then SIGINT: the same files, and no chunk that was done is searched again."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    options = [
+        many / "many.jsonl", "--evals", many / "exam.jsonl", "--action", "cut", "--cores", 1,
+    ]  # fmt: skip
+    subprocess.run(run.program(*options, "-o", many / "one"), check=True, capture_output=True)
+    found = many / ".out.unfinished" / "found"
+    for sent in (signal.SIGKILL, signal.SIGINT):
+        started = run.start(*options, "-o", many / "out")
+        while len(done := shards_in(found)) < 2:
+            assert started.poll() is None, started.communicate()
+            time.sleep(0.01)
+        started.send_signal(sent)
+        _, err = started.communicate()
+        if sent == signal.SIGINT:
+            assert started.returncode == 130
+            assert ".out.unfinished: completed stages; --resume continues" in err
+        assert not (many / "out").exists()
+        done = shards_in(found)
+        before = {path: path.stat().st_mtime_ns for path in done}
+        resumed = run.start(*options, "-o", many / "out", "--resume")
+        while len(shards_in(found)) <= len(done) and resumed.poll() is None:
+            time.sleep(0.01)
+        assert {path: path.stat().st_mtime_ns for path in done if path.exists()}.items() <= (
+            before.items()
+        )
+        _, err = resumed.communicate()
+        assert resumed.returncode == 0, err
+        assert content_of(many / "out") == content_of(many / "one")
+        assert not (many / ".out.unfinished").exists()
+        shutil.rmtree(many / "out")
+
+
+def shards_in(folder):
+    return [path for path in folder.glob("*") if path.name.isdigit()] if folder.exists() else []
+
+
+def test_a_run_with_a_missing_file_searches_its_chunk_again(files, capfd, small_chunks):
+    options = ["--evals", files / "exam.jsonl", "--action", "drop", "--set-field", "set"]
+    run.messages(capfd, files / "docs.jsonl", *options, "-o", files / "one")
+    with mock.patch.object(Stages, "finish", side_effect=KeyboardInterrupt):
+        assert run(capfd, files / "docs.jsonl", *options, "-o", files / "out")[0] == 130
+    write_jsonl(
+        files / "more.jsonl",
+        [{"set": "farm", "question": "Who sold the wool to a trader from abroad?"}],
+    )
+    result = files / ".out.unfinished" / "result"
+    (result / "matches" / "part-00003.parquet").unlink()
+    for changed, message in (
+        (["--min-coverage", "0.9"], "--min-coverage was 0.8, is 0.9"),
+        (["--documents", "jsonl"], '--documents was "same", is "jsonl"'),
+        (["--evals", files / "more.jsonl"], "items of --evals was"),
+    ):
+        error = run.mistake(
+            capfd, files / "docs.jsonl", *options, *changed, "-o", files / "out", "--resume"
+        )
+        assert message in error
+    run.messages(capfd, files / "docs.jsonl", *options, "-o", files / "out", "--resume")
+    assert content_but_summaries(files / "out") == content_but_summaries(files / "one")
+
+
+def content_but_summaries(folder):
+    return {name: content for name, content in content_of(folder).items() if name != "report.html"}
 
 
 def test_no_false_alarms_and_none_missed_among_pages(tmp_path, capfd):

@@ -6,6 +6,7 @@ Of cuts of passages tests/cli/test_passages.py has the tests.
 import gzip
 import json
 import random
+import re
 import shutil
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import zstandard
 
 import mr_dedup
 from mr_dedup.formats.documents import chunks
+from mr_dedup.jobs import document_parts
 from tests.cli.documents import write_jsonl
 from tests.cli.running import Command
 
@@ -118,6 +120,26 @@ def contents(folder):
     return found
 
 
+def source_of(name):
+    """The file that the documents of a file were read from, of which tasks wrote parts."""
+    return re.sub(r"-\d{5}(?=\.)", "", name)
+
+
+def as_read(found):
+    """Contents of files by what they were read from, parts of one file together."""
+    together = {}
+    for name, content in found.items():
+        before = together.get(source_of(name))
+        if before is None:
+            together[source_of(name)] = content
+        elif isinstance(content, bytes):
+            together[source_of(name)] = before + content
+        else:
+            assert before[0] == content[0]
+            together[source_of(name)] = (before[0], before[1] + content[1])
+    return together
+
+
 def cuts_of(out):
     return pq.read_table(out / "cuts").to_pylist()
 
@@ -134,16 +156,20 @@ def documents_of(folder):
 def test_files_have_their_records_again(folder, capfd, small_chunks, engine):
     cut(capfd, "-r", engine)
     before = documents_of(folder)
-    written = contents(folder / "out" / "documents")
+    in_parts = contents(folder / "out" / "documents")
+    written = as_read(in_parts)
     assert written.keys() == before.keys()
+    assert len(in_parts) > 2 * len(before)
     changed = {name for name in before if written[name] != before[name]}
     assert changed == before.keys() - {"docs/sub/clean.jsonl"}
     _, err = restore.done(capfd, "out", "-o", "again")
-    assert contents(folder / "again") == before
+    again = contents(folder / "again")
+    assert again.keys() == in_parts.keys()
+    assert as_read(again) == before
     summary = json.loads((folder / "out" / "summary.json").read_text())
-    assert f"6 files, {summary['documents_cut']} documents restored: again" in err
+    assert f"{len(again)} files, {summary['documents_cut']} documents restored: again" in err
     rows = cuts_of(folder / "out")
-    assert {row["written_file"] for row in rows} == changed
+    assert {source_of(row["written_file"]) for row in rows} == changed
     records = {(row["written_file"], row["written_row"]) for row in rows}
     assert len(records) == summary["documents_cut"]
     # some documents had nothing but a question and its end
@@ -156,16 +182,12 @@ def test_records_of_other_formats_are_as_if_nothing_had_been_cut(
     folder, capfd, small_chunks, monkeypatch, kept
 ):
     """In several parts and row groups, which end anywhere in a batch."""
-    from mr_dedup.pipeline import decontamination as pipeline
 
-    lines, rows = pipeline.JsonDocuments, pipeline.ParquetDocuments
-    monkeypatch.setattr(
-        pipeline, "JsonDocuments", lambda *of: lines(*of, part_bytes=4000)
-    )  # fmt: skip
-    monkeypatch.setattr(
-        pipeline, "ParquetDocuments",
-        lambda *of: rows(*of, part_bytes=4000, group_bytes=1500, sample_bytes=2500),
-    )  # fmt: skip
+    class Small(document_parts.ParquetDocuments):
+        def __init__(self, *of, **more):
+            super().__init__(*of, **more, group_bytes=1500, sample_bytes=2500)
+
+    monkeypatch.setattr(document_parts, "ParquetDocuments", Small)
     (folder / "docs" / "page.html").write_text(f"<p>News of today. {QUESTIONS[0]} And so on.</p>")
     (folder / "docs" / "plain.txt").write_text(QUESTIONS[3])
     fields = ["--documents", kept]
@@ -332,9 +354,10 @@ def test_other_directories_are_no_results(folder, capfd):
 def test_rows_with_their_text_in_html_name_the_option(folder, capfd):
     pages = pa.table({"id": ["1"], "html": [f"<p>{QUESTIONS[0]}</p>"]})
     pq.write_table(pages, folder / "html.parquet")
-    err = decontaminate.mistake(
+    code, _, err = decontaminate(
         capfd, "html.parquet", "--evals", "exam.jsonl", "-o", "out", "--action", "cut"
     )
+    assert code == 2
     assert "html.parquet: --action cut: rows without 'text', whose text is in HTML" in err
 
 
