@@ -139,11 +139,11 @@ bench-decontamination: $(VENV)/.bench-ready ## measure what decontaminate finds:
 bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that it runs
 	$(BIN)/python -m bench --quick
 
-bench-passages: $(VENV)/.bench-ready ## compare passages of 100 MB of pages with those of a suffix array; measure (SIZES="0.1 1")
-	$(BIN)/python -m bench.passages --check 100 --sizes $(or $(SIZES),0.1 1)
+bench-passages: $(VENV)/.bench-ready ## compare passages with those of a suffix array; measure: SIZES="0.1 1", DATATROVE=PYTHON, SUBSTRING=PROGRAM, LIMIT=SECONDS
+	$(BIN)/python -m bench.passages --check 100 --sizes $(or $(SIZES),0.1 1) $(if $(DATATROVE),--datatrove $(DATATROVE)) $(if $(SUBSTRING),--substring $(SUBSTRING)) $(if $(LIMIT),--limit $(LIMIT)) $(if $(WORK),--work $(WORK))
 
 clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages clean

@@ -3,59 +3,44 @@
 With ``--check MB`` it makes pages of so many megabytes, plants passages in one of ten, and compares
 the occurrences that the command writes with those of a suffix array of all words (pydivsufsort); a
 difference is an error. With ``--sizes GB …`` it runs the command over made-up pages of each size,
-with and without cuts, and prints seconds, CPU seconds and memory. ``--datatrove PYTHON`` is an
-interpreter with datatrove, whose de-duplication of sentences gets the same pages.
+with and without cuts, and prints seconds, CPU seconds, memory and disk, and how much of the
+planted passages is gone. ``--datatrove PYTHON`` is an interpreter with datatrove, and
+``--substring PROGRAM`` the dedup_dataset of deduplicate-text-datasets, which get the same pages; a
+tool that takes longer than ``--limit`` is ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import random
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bench.machine import describe
+from bench.passage_rivals import Run, Substring, datatrove, datatrove_pages
+from bench.planted_passages import Left, Written, texts, write_folder, write_pages
 from bench.processes import Usage, measure
-from data_gen.documents import Collection, DocumentParameters
-from data_gen.markup import to_text
 
 SIZE = 50
 _WORD = re.compile(r"[^\W_]+")
-_PLANTED = 40
-_SHARE = 10
-"""One page in so many has a planted passage."""
 
-_DATATROVE = """
-import sys
-from datatrove.executor import LocalPipelineExecutor
-from datatrove.pipeline.dedup import SentenceDedupFilter, SentenceDedupSignature, SentenceFindDedups
-from datatrove.pipeline.dedup.sentence_dedup import SentDedupConfig
-from datatrove.pipeline.readers import JsonlReader
-from datatrove.pipeline.writers import JsonlWriter
 
-source, work = sys.argv[1:]
-config = SentDedupConfig(n_sentences=3, split_sentences=False, only_dedup_in_index=True)
-steps = [
-    [JsonlReader(source), SentenceDedupSignature(f"{work}/sigs", config=config)],
-    [SentenceFindDedups(f"{work}/sigs", f"{work}/dups", config=config)],
-    [
-        JsonlReader(source),
-        SentenceDedupFilter(f"{work}/dups", config=config),
-        JsonlWriter(f"{work}/out"),
-    ],
-]
-for number, pipeline in enumerate(steps):
-    LocalPipelineExecutor(pipeline, tasks=1, logging_dir=f"{work}/logs{number}").run()
-"""
+class Rivals(NamedTuple):
+    """Programs of other tools, and the seconds after which each is ended."""
+
+    datatrove: str | None
+    substring: Path | None
+    limit_seconds: float
 
 
 def main() -> None:
@@ -63,52 +48,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", type=float, metavar="MB", help="compare with a suffix array")
     parser.add_argument("--sizes", type=float, nargs="*", metavar="GB", default=[])
+    parser.add_argument("--memory", default="4GB", help="for mr-dedup (default 4GB)")
     parser.add_argument("--datatrove", metavar="PYTHON", help="an interpreter with datatrove")
+    parser.add_argument("--substring", type=Path, metavar="PROGRAM", help="its dedup_dataset")
+    parser.add_argument(
+        "--limit", type=float, metavar="SECONDS", default=600, help="for a rival (default 600)"
+    )
     parser.add_argument("--work", type=Path, help="where files go (default: a temporary directory)")
     arguments = parser.parse_args()
     print(describe(), flush=True)
     if arguments.check:
         with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
             check(Path(folder), int(arguments.check * 1e6))
+    rivals = Rivals(arguments.datatrove, arguments.substring, arguments.limit)
     for size in arguments.sizes:
         with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
-            cost(Path(folder), int(size * 1e9), arguments.datatrove)
-
-
-def write_pages(path: Path, size_bytes: int) -> int:
-    """Write made-up pages, a third of them near-duplicates, with planted passages; their number."""
-    draw = random.Random(1)
-    parameters = DocumentParameters(documents=1 << 30, duplicates_per_document=0, seed=1)
-    passages: list[str] = []
-    before: list[str] = []
-    written = number = 0
-    with path.open("w") as file:
-        for number, made in enumerate(Collection(parameters).documents()):
-            text = to_text(made.page)
-            if len(passages) < _PLANTED:
-                passages.append(" ".join(text.split()[: draw.randint(60, 200)]))
-            elif number % _SHARE == 0:
-                words = text.split(" ")
-                at = draw.randint(0, len(words))
-                text = " ".join([*words[:at], draw.choice(passages), *words[at:]])
-            elif number % 3 == 0 and before:
-                # as pages that quote a large part of another
-                words = draw.choice(before).split(" ")
-                start = draw.randint(0, len(words) // 2)
-                text += "\n\n" + " ".join(words[start : start + draw.randint(30, 400)])
-            if len(before) < 2000:
-                before.append(text)
-            line = json.dumps({"id": str(number), "text": text}) + "\n"
-            file.write(line)
-            written += len(line)
-            if written >= size_bytes:
-                break
-    return number + 1
+            cost(Path(folder), int(size * 1e9), arguments.memory, rivals)
 
 
 def _command(source: Path, out: Path, *more: str) -> Usage:
     words = [sys.executable, "-m", "mr_dedup", "passages", str(source), "-o", str(out), *more]
-    return measure(words)
+    temporary = out.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
+    # the pages themselves are beside these
+    return measure(words, variables={"TMPDIR": str(temporary)}, folder=out.parent)
 
 
 # equality
@@ -117,8 +80,9 @@ def _command(source: Path, out: Path, *more: str) -> Usage:
 def check(folder: Path, size_bytes: int) -> None:
     """Compare the occurrences of passages with those by a suffix array; print their number."""
     source = folder / "pages.jsonl"
-    pages = write_pages(source, size_bytes)
-    out = folder / "out"
+    pages = write_pages(source, size_bytes).pages
+    out = folder / "results" / "out"
+    out.parent.mkdir()
     usage = _command(source, out)
     rows = pq.read_table(out / "occurrences", columns=["id", "start", "end"])
     columns = (rows["id"].to_pylist(), rows["start"].to_pylist(), rows["end"].to_pylist())
@@ -186,37 +150,103 @@ def _joined(
 
 # cost
 
+_LINES_UP_TO_BYTES = 1_000_000_000
+"""Lines, all cuts, and what restore puts back, are measured up to this size."""
 
-def cost(folder: Path, size_bytes: int, datatrove: str | None) -> None:
-    """Print what the commands take over made-up pages."""
+
+def cost(folder: Path, size_bytes: int, memory: str, rivals: Rivals) -> None:
+    """Print what the commands take over made-up pages, and what they leave of these."""
     source = folder / "pages"
-    source.mkdir()
-    pages = write_pages(source / "pages.jsonl", size_bytes)
-    print(f"\n{size_bytes / 1e9:g} GB, {pages:,} pages", flush=True)
-    out = folder / "out"
-    _print("passages", _command(source, out), size_bytes)
+    written = write_folder(source, size_bytes)
+    print(
+        f"\n{written.size_bytes / 1e9:.1f} GB, {written.pages:,} pages, "
+        f"{len(written.planted):,} planted passages",
+        flush=True,
+    )
+    results = folder / "results"
+    _own(source, results, written, memory)
+    shutil.rmtree(results)
+    for unit in ("sentences", "lines") if rivals.datatrove else ():
+        assert rivals.datatrove
+        run = datatrove(rivals.datatrove, source, results, unit, rivals.limit_seconds)
+        _print_run(f"datatrove, 3 {unit}", run, written)
+        if run.usage.is_complete:
+            _print_left(source, written, datatrove_pages(results))
+        shutil.rmtree(results)
+    if rivals.substring:
+        substring = Substring(rivals.substring, source, results)
+        run = substring.run(rivals.limit_seconds)
+        _print_run("deduplicate-text-datasets", run, written)
+        if run.usage.is_complete:
+            _print_left(source, written, substring.pages())
+
+
+def _own(source: Path, results: Path, written: Written, memory: str) -> None:
+    """Measure mr-dedup."""
+    is_small = written.size_bytes <= _LINES_UP_TO_BYTES * 1.1
+    out = results / "out"
+    results.mkdir()
+    _print("passages", _command(source, out, "--memory", memory), written)
     summary = json.loads((out / "summary.json").read_text())
     share = summary["tokens_in_passages"] / summary["tokens"]
     print(f"  {share:.1%} of the words are in passages", flush=True)
-    cut = _command(source, out, "--overwrite", "--cut", "all-but-first")
-    _print("passages --cut all-but-first", cut, size_bytes)
-    _print(
-        "passages --unit lines", _command(source, out, "--overwrite", "--unit", "lines"), size_bytes
-    )
-    if datatrove:
-        script = folder / "sentences.py"
-        script.write_text(_DATATROVE)
-        usage = measure([datatrove, str(script), str(source), str(folder / "work")])
-        _print("datatrove, 3 sentences", usage, size_bytes)
+    shutil.rmtree(out)
+    for cut in ("all", "all-but-first") if is_small else ("all-but-first",):
+        usage = _command(source, out, "--memory", memory, "--cut", cut, "--overwrite")
+        _print(f"passages --cut {cut}", usage, written)
+        found = ((id, text.encode()) for id, text in texts((out / "documents").iterdir()))
+        _print_left(source, written, found)
+    if is_small:
+        again = results / "again"
+        command = [sys.executable, "-m", "mr_dedup", "restore", str(out), "-o", str(again)]
+        _print("restore", measure(command, folder=results), written)
+        equal = _content(again) == _content(source)
+        print(f"    the same bytes as the pages: {'yes' if equal else 'no'}", flush=True)
+        shutil.rmtree(again)
+        shutil.rmtree(out)
+        usage = _command(source, out, "--memory", memory, "--unit", "lines")
+        _print("passages --unit lines", usage, written)
 
 
-def _print(name: str, usage: Usage, size_bytes: int) -> None:
-    gigabytes = size_bytes / 1e9
+def _content(folder: Path) -> str:
+    """Return a checksum of all files of a directory, one after another."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            while block := file.read(1 << 24):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _print_run(name: str, run: Run, written: Written) -> None:
+    _print(name, run.usage, written)
+    if not run.usage.is_complete:
+        print(f"    not finished: ended in step {run.step}", flush=True)
+
+
+def _print(name: str, usage: Usage, written: Written) -> None:
+    gigabytes = written.size_bytes / 1e9
     print(
         f"  {name:<30} {usage.seconds:7.1f} s, {gigabytes * 1e3 / usage.seconds:6.1f} MB/s, "
-        f"CPU {usage.cpu_seconds / gigabytes:6.1f} s/GB, peak {usage.peak_bytes / 1e6:7,.0f} MB",
+        f"CPU {usage.cpu_seconds / gigabytes:7.1f} s/GB, "
+        f"peak {usage.peak_bytes / 1e6:7,.0f} MB of memory, "
+        f"{usage.disk_bytes / 1e6:7,.0f} MB of disk",
         flush=True,
     )
+
+
+def _print_left(source: Path, written: Written, after: Iterable[tuple[str, bytes]]) -> None:
+    """Compare pages with those that a tool left, in the same order; it may drop some."""
+    left = Left(written.planted)
+    remaining = iter(after)
+    next_id, text_left = next(remaining, ("", b""))
+    for id, text in texts(source.iterdir()):
+        if id == next_id:
+            left.add(id, text, text_left)
+            next_id, text_left = next(remaining, ("", b""))
+        else:
+            left.add(id, text, b"")
+    print(f"    {left}", flush=True)
 
 
 if __name__ == "__main__":
