@@ -126,11 +126,16 @@ def decompressed(file: Readable, name: str, coding: Coding) -> Iterator[bytes]:
     return _DECOMPRESSED[coding](file, name)
 
 
-def decompressed_file(file: io.FileIO, name: str, compression: Compression) -> io.BufferedReader:
-    """Return the content of a compressed file as a binary file, which closes ``file`` with it.
+def decompressed_file(
+    file: io.FileIO, name: str, compression: Compression | None
+) -> io.BufferedReader:
+    """Return the content of a file as a buffered binary file, which closes ``file`` with it.
 
-    Reading raises as ``decompressed``.
+    Lines of a file without a buffer would be read byte by byte: of documents that ``restore`` puts
+    back, 800 CPU seconds a GB instead of 20. Reading raises as ``decompressed``.
     """
+    if compression is None:
+        return io.BufferedReader(file, _BUFFER_BYTES)
     return io.BufferedReader(_DecompressedFile(file, name, compression), _BUFFER_BYTES)
 
 

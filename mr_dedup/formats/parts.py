@@ -265,9 +265,7 @@ def read_lines(folder: Path) -> Iterator[bytes]:
         return
     for path in part_files(folder):
         compression = compression_by_suffix(path)
-        opened: Any = path.open("rb", buffering=0)
-        if compression:
-            opened = decompressed_file(opened, str(path), compression)
-        with opened as file:
+        opened = path.open("rb", buffering=0)
+        with decompressed_file(opened, str(path), compression) as file:
             while lines := file.readlines(_LINES_BYTES):
                 yield b"".join(lines)

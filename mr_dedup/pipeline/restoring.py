@@ -183,13 +183,10 @@ def _restore_file(
 
 def _restore_lines(source: Path, target: Path, cuts: _Cuts) -> None:
     compression = compression_by_suffix(source)
-    opened: Any = source.open("rb", buffering=0)
-    if compression:
-        opened = decompressed_file(opened, cuts.name, compression)
     row = 0
     with (
         reading(source),
-        opened as file,
+        decompressed_file(source.open("rb", buffering=0), cuts.name, compression) as file,
         target.open("wb") as written,
         compressing(written, compression) as stream,
     ):

@@ -61,6 +61,26 @@ def test_what_is_written_is_read_and_equal_content_makes_equal_bytes(compression
         assert file.read() == data[3:]
 
 
+def test_lines_without_compression_are_not_read_byte_by_byte(tmp_path):
+    reads = []
+
+    class Counted(io.FileIO):
+        def readinto(self, buffer):
+            reads.append(len(buffer))
+            return super().readinto(buffer)
+
+        def read(self, size=-1):
+            reads.append(size)
+            return super().read(size)
+
+    data = b"a line\n" * 100_000
+    (tmp_path / "a").write_bytes(data)
+    with decompressed_file(Counted(tmp_path / "a"), "name", None) as file:
+        assert b"".join(file.readlines()) == data
+    assert len(reads) < 10
+    assert file.raw.closed
+
+
 def test_without_compression_the_file_itself_is_written():
     file = io.BytesIO()
     with compressing(file, None) as stream:
