@@ -190,9 +190,9 @@ def _own(source: Path, results: Path, written: Written, memory: str) -> None:
     summary = json.loads((out / "summary.json").read_text())
     share = summary["tokens_in_passages"] / summary["tokens"]
     print(f"  {share:.1%} of the words are in passages", flush=True)
-    shutil.rmtree(out)
     for cut in ("all", "all-but-first") if is_small else ("all-but-first",):
-        usage = _command(source, out, "--memory", memory, "--cut", cut, "--overwrite")
+        shutil.rmtree(out)
+        usage = _command(source, out, "--memory", memory, "--cut", cut)
         _print(f"passages --cut {cut}", usage, written)
         found = ((id, text.encode()) for id, text in texts((out / "documents").iterdir()))
         _print_left(source, written, found)
