@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import tempfile
-import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,13 +12,11 @@ import msgspec
 import pyarrow as pa
 
 from mr_dedup.api.commands import call_command
-from mr_dedup.api.deduplication import Report
 from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import DecontaminateOptions, Name
+from mr_dedup.api.results import Report, Result, result_at
 from mr_dedup.api.sources import Documents
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.tables import read_table
-from mr_dedup.pipeline.result_files import damage_reported, files_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -68,26 +63,20 @@ def decontaminate(
         >>> found.select(["id", "item", "verdict", "start", "end"]).to_pylist()[0]
         {'id': '0', 'item': 'q1', 'verdict': 'question_and_answer', 'start': 6, 'end': 38}
     """
-    temporary = None
-    if out is None:
-        temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-"))
-        out = temporary / "result"
-    try:
-        with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
-            documents = Documents(source, Path(folder), options.get("id_field"))
-            names, called = _names_of(evals, Path(folder))
-            if documents.in_memory and options.get("action", "report") != "report":
-                options.setdefault("documents", "parquet")
-            call_command(
-                "decontaminate", documents.names, DecontaminateOptions, options,
-                {"evals": names, "out": os.fspath(out), "runner": runner_of(engine)},
-                called={**documents.called, **called},
-            )  # fmt: skip
-    except BaseException:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    return DecontaminationResult(out, temporary)
+    with (
+        result_at(out) as (made, temporary),
+        tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder,
+    ):
+        documents = Documents(source, Path(folder), options.get("id_field"))
+        names, called = _names_of(evals, Path(folder))
+        if documents.in_memory and options.get("action", "report") != "report":
+            options.setdefault("documents", "parquet")
+        call_command(
+            "decontaminate", documents.names, DecontaminateOptions, options,
+            {"evals": names, "out": os.fspath(made), "runner": runner_of(engine)},
+            called={**documents.called, **called},
+        )  # fmt: skip
+    return DecontaminationResult(made, temporary)
 
 
 def _names_of(evals: Items, folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -115,31 +104,12 @@ def _encoded(record: Mapping[str, Any]) -> bytes:
         raise TypeError(f"evals: a record cannot be written as JSON: {error}") from error
 
 
-class DecontaminationResult:
+class DecontaminationResult(Result):
     """What ``decontaminate`` made: tables as Arrow, read when they are used, and a report.
 
     Attributes:
         folder: The directory or URI of the result; docs/formats.md describes it.
     """
-
-    def __init__(self, folder: str | os.PathLike[str], temporary: Path | None = None) -> None:
-        """Open the result in ``folder``, a directory or URI, of this or an earlier run.
-
-        The directory ``temporary`` is removed with this object.
-        """
-        self.folder = os.fspath(folder)
-        self._files = files_of(self.folder)
-        self._remove = (
-            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
-            if temporary is not None
-            else None
-        )
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Counts and options, such as ``documents_read`` and ``documents_contaminated``."""
-        loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
-        return loaded
 
     @property
     def matches(self) -> pa.Table:
@@ -154,29 +124,8 @@ class DecontaminationResult:
     @property
     def kept_files(self) -> list[Path] | list[str]:
         """The files of documents, of a run that drops or cuts, as paths, in a store as URIs."""
-        return self._files.below("documents")
+        return self._document_files()
 
     def report(self) -> Report:
         """Return the report, which shows itself in a notebook."""
-        return Report(self._files.content("report.html").decode())
-
-    def _table(self, name: str) -> pa.Table:
-        tables = []
-        for called, path in self._files.parts(name):
-            with damage_reported(called):
-                tables.append(read_table(path))
-        return pa.concat_tables(tables)
-
-    def __repr__(self) -> str:
-        return f"DecontaminationResult({self.folder!r})"
-
-    def close(self) -> None:
-        """Remove the result if it is temporary."""
-        if self._remove is not None:
-            self._remove()
-
-    def __enter__(self) -> DecontaminationResult:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+        return self._report()

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import html
-import json
 import os
-import shutil
 import tempfile
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import DedupOptions
+from mr_dedup.api.results import Report, Result, result_at
 from mr_dedup.api.sources import Documents
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.tables import read_table
 from mr_dedup.pipeline.decision import Decision, batches_of, decisions_on
-from mr_dedup.pipeline.result_files import damage_reported, files_of
 from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
@@ -30,8 +26,6 @@ if TYPE_CHECKING:
 
     from mr_dedup.api.engines import Engine
     from mr_dedup.api.sources import Source
-
-_REPORT_PIXELS = 700
 
 
 def dedup(
@@ -71,44 +65,21 @@ def dedup(
         >>> print(result.why("1"))
         1: dropped, a near-duplicate of 0 (similarity 0.92); 2 documents in its cluster
     """
-    temporary = None
-    if out is None:
-        temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-"))
-        out = temporary / "result"
-    try:
-        with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
-            documents = Documents(source, Path(folder), options.get("id_field"))
-            if documents.in_memory or temporary is not None:
-                options.setdefault("documents", "parquet")
-            call_command(
-                "dedup", documents.names, DedupOptions, options,
-                {"out": os.fspath(out), "runner": runner_of(engine)}, called=documents.called,
-            )  # fmt: skip
-    except BaseException:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    return DedupResult(out, temporary)
+    with (
+        result_at(out) as (made, temporary),
+        tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder,
+    ):
+        documents = Documents(source, Path(folder), options.get("id_field"))
+        if documents.in_memory or temporary is not None:
+            options.setdefault("documents", "parquet")
+        call_command(
+            "dedup", documents.names, DedupOptions, options,
+            {"out": os.fspath(made), "runner": runner_of(engine)}, called=documents.called,
+        )  # fmt: skip
+    return DedupResult(made, temporary)
 
 
-class Report:
-    """The report of a result: shows itself in a notebook."""
-
-    def __init__(self, page: str) -> None:
-        self._html = page
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a file, one page of HTML without references."""
-        Path(path).write_text(self._html, encoding="utf-8")
-
-    def _repr_html_(self) -> str:
-        return (
-            f'<iframe srcdoc="{html.escape(self._html)}" title="mr-dedup report" width="100%"'
-            f' height="{_REPORT_PIXELS}" style="border: 0"></iframe>'
-        )
-
-
-class DedupResult:
+class DedupResult(Result):
     """What ``dedup`` made: tables as Arrow, read when they are used, and a report.
 
     Tables are in memory as a whole. Read those of a larger result a batch at a time with
@@ -120,38 +91,15 @@ class DedupResult:
         folder: The directory or URI of the result; docs/formats.md describes it.
     """
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        temporary: Path | None = None,
-    ) -> None:
-        """Open the result in ``folder``, a directory or URI, of this or an earlier run.
-
-        The directory ``temporary`` is removed with this object.
-        """
-        self.folder = os.fspath(folder)
-        self._files = files_of(self.folder)
-        self._remove = (
-            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
-            if temporary is not None
-            else None
-        )
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Counts and options, such as ``documents_read``, ``documents_kept`` and ``reasons``."""
-        loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
-        return loaded
-
     @property
     def kept(self) -> pa.Table:
         """The kept documents with all their columns, if they were kept as Parquet."""
-        return self._table("kept")
+        return self._table(self._dataset("kept"))
 
     @property
     def kept_files(self) -> list[Path] | list[str]:
         """The files of kept documents, as paths, of a result in a store as URIs."""
-        return self._files.below("documents")
+        return self._document_files()
 
     @property
     def decisions(self) -> pa.Table:
@@ -169,7 +117,7 @@ class DedupResult:
 
     def report(self) -> Report:
         """Return the report, which shows itself in a notebook."""
-        return Report(self._files.content("report.html").decode())
+        return self._report()
 
     def why(self, id: str) -> Decision:
         """Return the decision on a document; of several with that id, on the first.
@@ -193,17 +141,9 @@ class DedupResult:
             )
         return "documents"
 
-    def _table(self, name: str) -> pa.Table:
-        # parts of kept documents that tasks wrote may lack columns that others have
-        tables = []
-        for called, path in self._files.parts(self._dataset(name)):
-            with damage_reported(called):
-                tables.append(read_table(path))
-        return pa.concat_tables(tables, promote_options="permissive")
-
     def __repr__(self) -> str:
         if is_uri(self.folder):
-            return f"DedupResult({self.folder!r})"
+            return super().__repr__()
         counts = self.summary
         kept, read = counts["documents_kept"], counts["documents_read"]
         return f"<DedupResult: kept {kept:,} of {read:,} documents, in {self.folder}>"
@@ -224,14 +164,3 @@ class DedupResult:
             for name, number in rows
         )
         return f"<table><caption>{html.escape(self.folder)}</caption>{cells}</table>"
-
-    def close(self) -> None:
-        """Remove the result if it is temporary."""
-        if self._remove is not None:
-            self._remove()
-
-    def __enter__(self) -> DedupResult:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import tempfile
-import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import PassagesOptions, RestoreOptions
+from mr_dedup.api.results import Result, result_at
 from mr_dedup.api.sources import Documents
-from mr_dedup.formats.tables import read_table
-from mr_dedup.pipeline.result_files import damage_reported, files_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,22 +54,16 @@ def find_passages(
         >>> found.cuts.select(["id", "start", "end", "text"]).to_pylist()[1]
         {'id': '1', 'start': 6, 'end': 31, 'text': 'ALL RIGHTS RESERVED by us'}
     """
-    temporary = None
-    if out is None:
-        temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-"))
-        out = temporary / "result"
-    try:
-        with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
-            documents = Documents(source, Path(folder), options.get("id_field"))
-            call_command(
-                "passages", documents.names, PassagesOptions, options,
-                {"out": os.fspath(out), "runner": runner_of(engine)}, called=documents.called,
-            )  # fmt: skip
-    except BaseException:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    return PassagesResult(out, temporary)
+    with (
+        result_at(out) as (made, temporary),
+        tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder,
+    ):
+        documents = Documents(source, Path(folder), options.get("id_field"))
+        call_command(
+            "passages", documents.names, PassagesOptions, options,
+            {"out": os.fspath(made), "runner": runner_of(engine)}, called=documents.called,
+        )  # fmt: skip
+    return PassagesResult(made, temporary)
 
 
 def restore(
@@ -98,31 +88,12 @@ def restore(
     )  # fmt: skip
 
 
-class PassagesResult:
+class PassagesResult(Result):
     """What ``find_passages`` made: tables as Arrow, read when they are used.
 
     Attributes:
         folder: The directory or URI of the result; docs/formats.md describes it.
     """
-
-    def __init__(self, folder: str | os.PathLike[str], temporary: Path | None = None) -> None:
-        """Open the result in ``folder``, a directory or URI, of this or an earlier run.
-
-        The directory ``temporary`` is removed with this object.
-        """
-        self.folder = os.fspath(folder)
-        self._files = files_of(self.folder)
-        self._remove = (
-            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
-            if temporary is not None
-            else None
-        )
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Counts and options, such as ``documents_read`` and ``tokens_in_passages``."""
-        loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
-        return loaded
 
     @property
     def passages(self) -> pa.Table:
@@ -142,25 +113,4 @@ class PassagesResult:
     @property
     def document_files(self) -> list[Path] | list[str]:
         """The files of cut documents, as paths, in a store as URIs; none if nothing was cut."""
-        return self._files.below("documents")
-
-    def _table(self, name: str) -> pa.Table:
-        tables = []
-        for called, path in self._files.parts(name):
-            with damage_reported(called):
-                tables.append(read_table(path))
-        return pa.concat_tables(tables)
-
-    def __repr__(self) -> str:
-        return f"PassagesResult({self.folder!r})"
-
-    def close(self) -> None:
-        """Remove the result if it is temporary."""
-        if self._remove is not None:
-            self._remove()
-
-    def __enter__(self) -> PassagesResult:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+        return self._document_files()
