@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bench.machine import describe
 from bench.passage_rivals import Run, Substring, datatrove, datatrove_pages
-from bench.planted_passages import Left, Written, texts, write_folder, write_pages
+from bench.planted_passages import Left, Parts, Written, texts, write_pages
 from bench.processes import Usage, measure
 
 SIZE = 50
@@ -61,9 +61,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
             check(Path(folder), int(arguments.check * 1e6))
     rivals = Rivals(arguments.datatrove, arguments.substring, arguments.limit)
-    for size in arguments.sizes:
-        with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
-            cost(Path(folder), int(size * 1e9), arguments.memory, rivals)
+    with tempfile.TemporaryDirectory(dir=arguments.work) as work:
+        parts = Parts(Path(work, "parts"))
+        for size in arguments.sizes:
+            with tempfile.TemporaryDirectory(dir=work) as folder:
+                cost(Path(folder), parts, int(size * 1e9), arguments.memory, rivals)
 
 
 def _command(source: Path, out: Path, *more: str) -> Usage:
@@ -151,13 +153,13 @@ def _joined(
 # cost
 
 _LINES_UP_TO_BYTES = 1_000_000_000
-"""Lines, all cuts, and what restore puts back, are measured up to this size."""
+"""Lines, all cuts, what they leave, and restore, are measured up to this size."""
 
 
-def cost(folder: Path, size_bytes: int, memory: str, rivals: Rivals) -> None:
+def cost(folder: Path, parts: Parts, size_bytes: int, memory: str, rivals: Rivals) -> None:
     """Print what the commands take over made-up pages, and what they leave of these."""
     source = folder / "pages"
-    written = write_folder(source, size_bytes)
+    written = parts.write(source, size_bytes)
     print(
         f"\n{written.size_bytes / 1e9:.1f} GB, {written.pages:,} pages, "
         f"{len(written.planted):,} planted passages",
@@ -194,8 +196,9 @@ def _own(source: Path, results: Path, written: Written, memory: str) -> None:
         shutil.rmtree(out)
         usage = _command(source, out, "--memory", memory, "--cut", cut)
         _print(f"passages --cut {cut}", usage, written)
-        found = ((id, text.encode()) for id, text in texts((out / "documents").iterdir()))
-        _print_left(source, written, found)
+        if is_small:
+            found = ((id, text.encode()) for id, text in texts((out / "documents").iterdir()))
+            _print_left(source, written, found)
     if is_small:
         again = results / "again"
         command = [sys.executable, "-m", "mr_dedup", "restore", str(out), "-o", str(again)]

@@ -96,25 +96,46 @@ def removed_share(passage: str, text: str) -> float:
     return 1 - sum(is_left) / len(words)
 
 
-def write_folder(folder: Path, size_bytes: int, processes: int = 2) -> Written:
-    """Write pages to files of at most a gigabyte, each with passages and sites of its own.
+class Parts:
+    """Files of pages of at most a gigabyte, each with sites and passages of its own.
 
-    No page is a permutation or a copy of another. Takes some 60 CPU seconds a gigabyte.
+    No page is a permutation or a copy of another. A file is made once, also for several sizes.
+
+    Args:
+        folder: where the files are, on the disk of the directories that get them.
+        processes: that make files at a time, some 70 to 100 CPU seconds a gigabyte.
     """
-    folder.mkdir(parents=True)
-    parts = max(1, -(-size_bytes // _PART_BYTES))
-    tasks = [
-        (folder / f"pages-{seed:05}.jsonl", size_bytes // parts, seed)
-        for seed in range(1, parts + 1)
-    ]
-    if parts == 1:
-        return write_pages(*tasks[0])
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        written = pool.starmap(write_pages, tasks, chunksize=1)
-    planted = {id: passage for each in written for id, passage in each.planted.items()}
-    return Written(
-        sum(each.pages for each in written), sum(each.size_bytes for each in written), planted
-    )
+
+    def __init__(self, folder: Path, processes: int = 2) -> None:
+        self._folder = folder
+        self._processes = processes
+        self._made: dict[Path, Written] = {}
+        folder.mkdir(parents=True)
+
+    def write(self, source: Path, size_bytes: int) -> Written:
+        """Link files of so many bytes into a new directory."""
+        parts = max(1, -(-size_bytes // _PART_BYTES))
+        part_bytes = size_bytes // parts
+        tasks = {
+            self._folder / f"{part_bytes}-{seed}": (part_bytes, seed)
+            for seed in range(1, parts + 1)
+        }
+        missing = [(path, *of) for path, of in tasks.items() if path not in self._made]
+        if len(missing) == 1:
+            written = [write_pages(*missing[0])]
+        else:
+            with multiprocessing.get_context("spawn").Pool(self._processes) as pool:
+                written = pool.starmap(write_pages, missing, chunksize=1)
+        self._made |= {path: each for (path, *_), each in zip(missing, written, strict=True)}
+        source.mkdir(parents=True)
+        for path, (_, seed) in tasks.items():
+            (source / f"pages-{seed:05}.jsonl").hardlink_to(path)
+        found = [self._made[path] for path in tasks]
+        return Written(
+            sum(each.pages for each in found),
+            sum(each.size_bytes for each in found),
+            {id: passage for each in found for id, passage in each.planted.items()},
+        )
 
 
 def write_pages(path: Path, size_bytes: int, seed: int = 1) -> Written:

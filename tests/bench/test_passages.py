@@ -10,7 +10,7 @@ import pytest
 from bench import planted_passages
 from bench.passage_rivals import Substring
 from bench.passages import Rivals, cost
-from bench.planted_passages import Left, removed_share, texts, write_folder, write_pages
+from bench.planted_passages import Left, Parts, removed_share, texts, write_pages
 from bench.processes import Usage, measure
 
 
@@ -54,11 +54,16 @@ def test_no_other_page_has_the_edge_of_a_planted_passage(written):
 
 def test_parts_have_pages_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(planted_passages, "_PART_BYTES", 100_000)
-    found = write_folder(tmp_path / "pages", 200_000)
-    pages = list(texts((tmp_path / "pages").iterdir()))
+    parts = Parts(tmp_path / "parts")
+    one = parts.write(tmp_path / "one", 100_000)
+    found = parts.write(tmp_path / "two", 200_000)
+    pages = list(texts((tmp_path / "two").iterdir()))
     assert len({text for _, text in pages}) == len(pages) == found.pages
     assert {id.split("-")[0] for id, _ in pages} == {"1", "2"}
     assert set(found.planted) < {id for id, _ in pages}
+    # the first part is the same file
+    assert pages[: one.pages] == list(texts((tmp_path / "one").iterdir()))
+    assert sum(1 for _ in (tmp_path / "parts").iterdir()) == 2
 
 
 WORDS = [f"w{number}" for number in range(100)]
@@ -96,7 +101,7 @@ def test_pages_are_counted():
 
 
 def test_mr_dedup_removes_all_that_is_planted(tmp_path, capsys):
-    cost(tmp_path, 500_000, "1GB", Rivals(None, None, 60))
+    cost(tmp_path, Parts(tmp_path / "parts"), 500_000, "1GB", Rivals(None, None, 60))
     said = capsys.readouterr().out
     # but for those that are the first with a word beside them that others have too
     assert re.search(
