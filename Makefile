@@ -143,15 +143,13 @@ bench-passages: $(VENV)/.bench-ready ## compare passages with those of a suffix 
 	$(BIN)/python -m bench.passages --check 100 --sizes $(or $(SIZES),0.1 1) $(if $(DATATROVE),--datatrove $(DATATROVE)) $(if $(SUBSTRING),--substring $(SUBSTRING)) $(if $(LIMIT),--limit $(LIMIT)) $(if $(WORK),--work $(WORK))
 
 field-corpus: $(VENV)/.bench-ready ## make a corpus of real text from packages, SIZE gigabytes in FIELD/SIZE (SIZE=0.2 FIELD=.field)
-	$(BIN)/python -m bench.field.corpus $(or $(SIZE),0.2) $(or $(FIELD),.field)/$(or $(SIZE),0.2) --cache $(or bench-counts: compare counts duplicates over five weekly crawls with planted ones (PAGES=200000 week)
-	$(BIN)/python bench.counts $(if $(PAGES),--pages $(PAGES)) $(if $(WORK),--work $(WORK)) clean
+	$(BIN)/python -m bench.field.corpus $(or $(SIZE),0.2) $(or $(FIELD),.field)/$(or $(SIZE),0.2) --cache $(or $(FIELD),.field)/archives
+
+bench-counts: $(VENV)/.bench-ready ## compare counts of duplicates over five weekly crawls with planted ones (PAGES=200000 a week)
+	$(BIN)/python -m bench.counts $(if $(PAGES),--pages $(PAGES)) $(if $(WORK),--work $(WORK))
 
 clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-<<<<<<< HEAD
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages field-corpus clean
-=======
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts clean
->>>>>>> 2030e8a (Compare counts over weekly crawls with planted ones at real size)
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts field-corpus clean

@@ -1,7 +1,7 @@
 """The fingerprint job: documents to their simhashes (paper section 2), computed in the cluster.
 
-A map task reads one chunk of documents; there is no reduce step. The result are rows, in the order
-of the documents.
+A map task reads one chunk of documents. The job has no reduce step. The result are rows, in the
+order of the documents.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The keep job: documents are read once more, and the records of the kept ones are the result.
 
 A map task reads one chunk of documents and yields the records of those that are kept, and a few
-texts that are to be shown; there is no reduce step. Records are as they came, or JSON lines. Which
-documents these are is in a file, two bits a document in the order of all.
+texts that are to be shown. The job has no reduce step. Records are as they came, or JSON lines.
+Which documents these are is in a file, two bits a document in the order of all.
 """
 
 from __future__ import annotations

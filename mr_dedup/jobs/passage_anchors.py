@@ -19,11 +19,11 @@ from mr_dedup.jobs.passage_job import (
     PassageJob,
     as_rows,
     by_partition,
-    is_size,
     rows_of_chunk,
     size_of_chunk,
     starts_of_keys,
     to_chunks,
+    without_sizes,
 )
 from mr_dedup.jobs.reading import NO_REJECTS, REJECT
 from mr_dedup.passages.windows import CountTable
@@ -68,19 +68,16 @@ class PassageAnchorsJob(PassageJob, frozen=True, kw_only=True):
     def count(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the anchors that are in enough documents, by groups of chunks."""
         for _, tables in groups:
-            rows = []
-            for table in tables:
-                if is_size(table):
-                    yield self.group_of_chunk(table["chunk"][0].as_py()), table
-                else:
-                    rows.append(table)
-            if not rows:
+            sizes, rows = without_sizes(tables)
+            for chunk, size in sizes:
+                yield self.group_of_chunk(chunk), size
+            if rows is None:
                 continue
-            table, starts = starts_of_keys(pa.concat_tables(rows).combine_chunks())
+            table, starts = starts_of_keys(rows)
             documents = table["documents"].to_numpy().astype(np.int64)
             totals = np.add.reduceat(documents, starts)
-            sizes = np.diff(np.append(starts, len(table)))
-            kept = np.repeat(totals >= self.min_documents, sizes)
+            counts = np.diff(np.append(starts, len(table)))
+            kept = np.repeat(totals >= self.min_documents, counts)
             counters["anchors"] += starts.size
             counters["repeated_anchors"] += int(np.count_nonzero(totals >= self.min_documents))
             table = table.filter(pa.array(kept)).select(["chunk", "one"])

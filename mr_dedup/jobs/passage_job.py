@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +127,17 @@ def is_size(table: pa.Table) -> bool:
     return names == ["chunk", "documents_read", REJECT, _CANDIDATES]
 
 
+def without_sizes(tables: Iterable[pa.Table]) -> tuple[list[tuple[int, pa.Table]], pa.Table | None]:
+    """Return tables of ``size_of_chunk``, each with its chunk, and the rows of keys in others."""
+    sizes, rows = [], []
+    for table in tables:
+        if is_size(table):
+            sizes.append((table["chunk"][0].as_py(), table))
+        else:
+            rows.append(table)
+    return sizes, pa.concat_tables(rows).combine_chunks() if rows else None
+
+
 def as_rows(table: CountTable, chunk: int, names: Iterable[str]) -> pa.Table:
     """Return the keys of a table as rows with their chunk."""
     columns = table.columns()
@@ -150,25 +162,16 @@ def starts_of_keys(table: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
 
 def to_chunks(tables: Iterable[pa.Table]) -> Iterator[Keyed]:
     """Yield the size of each chunk and its rows, in their order, under the number of the chunk."""
-    sizes: dict[int, pa.Table] = {}
-    rows = []
-    for table in tables:
-        if is_size(table):
-            sizes[table["chunk"][0].as_py()] = table
-        else:
-            rows.append(table)
-    found = dict(divided_by_chunk(rows))
-    for chunk in sorted(sizes):
-        yield chunk, sizes[chunk]
+    sizes, rows = without_sizes(tables)
+    found = {} if rows is None else dict(divided_by_chunk(rows))
+    for chunk, size in sorted(sizes, key=itemgetter(0)):
+        yield chunk, size
         if chunk in found:
             yield chunk, found[chunk].drop_columns("chunk")
 
 
-def divided_by_chunk(tables: list[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
+def divided_by_chunk(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """Yield the rows of each chunk, ordered by key."""
-    if not tables:
-        return
-    table = pa.concat_tables(tables).combine_chunks()
     names = [name for name in ("two", "one", "chunk") if name in table.column_names]
     order = np.lexsort([table[name].to_numpy() for name in names])
     table = table.take(pa.array(order))

@@ -21,12 +21,12 @@ from mr_dedup.jobs.passage_job import (
     PassageJob,
     as_rows,
     by_partition,
-    is_size,
     require_unchanged,
     rows_of_chunk,
     size_of_chunk,
     starts_of_keys,
     to_chunks,
+    without_sizes,
 )
 from mr_dedup.passages.windows import CountTable
 
@@ -80,32 +80,29 @@ class PassageWindowsJob(PassageJob, frozen=True, kw_only=True):
     def count(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the windows that are in enough documents, by groups of chunks."""
         for _, tables in groups:
-            rows = []
-            for table in tables:
-                if is_size(table):
-                    yield self.group_of_chunk(table["chunk"][0].as_py()), table
-                else:
-                    rows.append(table)
-            if not rows:
+            sizes, rows = without_sizes(tables)
+            for chunk, size in sizes:
+                yield self.group_of_chunk(chunk), size
+            if rows is None:
                 continue
-            table, starts = starts_of_keys(pa.concat_tables(rows).combine_chunks())
+            table, starts = starts_of_keys(rows)
             documents = table["documents"].to_numpy().astype(np.int64)
             totals = np.add.reduceat(documents, starts)
-            sizes = np.diff(np.append(starts, len(table)))
+            counts = np.diff(np.append(starts, len(table)))
             is_first = np.zeros(len(table), bool)
             is_first[starts] = True
             chunks = table["chunk"].to_numpy().astype(np.int64)
             # a chunk that sent a key several times needs it once
             is_new = is_first.copy()
             is_new[1:] |= chunks[1:] != chunks[:-1]
-            kept = np.repeat(totals >= self.min_documents, sizes)
+            kept = np.repeat(totals >= self.min_documents, counts)
             counters["windows"] += starts.size
             counters["repeated_windows"] += int(np.count_nonzero(totals >= self.min_documents))
             columns = {
                 "chunk": table["chunk"],
                 "one": table["one"],
                 "two": table["two"],
-                "documents": np.repeat(np.minimum(totals, _MAX_COUNT), sizes).astype(np.uint32),
+                "documents": np.repeat(np.minimum(totals, _MAX_COUNT), counts).astype(np.uint32),
                 "row": np.where(is_first, table["row"].to_numpy(), NOT_HERE),
                 "start": np.where(is_first, table["start"].to_numpy(), NOT_HERE),
             }

@@ -136,7 +136,7 @@ def test_empty_texts_copies_and_texts_of_one_shingle():
     found = resolve(
         documents, order, shingle_sets(distinct, SHINGLES, UNLIMITED), Criterion(0.9, "contained")
     )
-    # the word a is no shingle of two words
+    # a single word has no shingle of two words
     assert found.kept_rows.tolist() == [0, 0, 2, 6, 6, 6, 6, 7]
     assert [Reason(each).key for each in found.reasons] == [
         "dissimilar", "exact_duplicate", "dissimilar", "contained", "contained", "contained",
