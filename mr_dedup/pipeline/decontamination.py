@@ -1,7 +1,7 @@
 """Find the items of test sets in documents, by one stage whose tasks write the result.
 
-search    found/    a shard a chunk: what its task has written, and counts
-          result/   matches/; with actions documents/, and dropped/ or cuts/
+keep    found/    a shard a chunk: what its task has written, and counts
+        result/   matches/; with actions documents/, and dropped/ or cuts/
 
 A chunk whose shard is there, with the files that it names, is done: a run that is resumed searches
 the others. The client has in memory the items, what it knows of each chunk, and nothing of
@@ -65,7 +65,8 @@ ITEMS, REJECTED_ITEMS = "items", "rejected_items"
 """The directories of a result that the client writes."""
 
 _FOUND = "found"
-_SEARCH = "search"
+_KEEP = "keep"
+"""The last stage of runs of all commands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,22 +245,22 @@ def find_items(
         NothingReadError: If all records were rejected.
         MrDedupError: As ``Engine.run``, and if files of the result are missing.
     """
-    if not stages.is_done(_SEARCH):
+    done = _done(run)
+    chunks = [chunk for chunk in run.chunks if chunk.number not in done]
+    if chunks:
+        # before a stage is finished, for tasks leave what can be resumed
+        stages.record_run()
         job = _job(options, run, searched, folder)
-        done = _done(run)
-        chunks = [chunk for chunk in run.chunks if chunk.number not in done]
-        if chunks:
-            if options.action != "report" and options.documents == "parquet":
-                parts = with_columns(run, job, job.parts)
-                job = msgspec.structs.replace(job, parts=parts)
-            run.over_documents(job, _SEARCH, chunks, _FOUND)
-        stages.finish(_SEARCH, [], {})
+        if options.action != "report" and options.documents == "parquet":
+            job = msgspec.structs.replace(job, parts=with_columns(run, job, job.parts))
+        run.over_documents(job, "search", chunks, _FOUND)
     totals, missing, with_rejects = _totals(run)
     if missing:
         raise MrDedupError(f"{run.at(RESULT)}: parts of chunk {min(missing)} are missing")
     findings = Findings(searched, totals)
     _require_documents(findings.counts, run, with_rejects)
     _write_rejects(run, with_rejects)
+    stages.finish(_KEEP, [], findings.counts)
     return findings
 
 

@@ -78,6 +78,10 @@ class Stages:
         values: dict[str, Any] = self._done[stage]["values"]
         return values
 
+    def record_run(self) -> None:
+        """Record inputs and options now, of a run that can be resumed before a stage is done."""
+        self._recorded([MANIFEST])
+
     def finish(self, stage: str, files: Sequence[str], values: Mapping[str, Any]) -> None:
         """Record that a stage is done, with its files and values.
 

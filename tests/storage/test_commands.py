@@ -8,6 +8,10 @@ import pytest
 
 from data_gen.cli.command import main as data_gen
 from mr_dedup.cli.main import main
+from mr_dedup.formats.documents import chunks
+from mr_dedup.pipeline.sharded.run import ShardedRun
+from mr_dedup.pipeline.stages import Stages
+from mr_dedup.storage import writing
 
 RUNNERS = ("memory", "inline", "local")
 
@@ -223,6 +227,37 @@ def test_a_decontamination_of_a_store_is_that_of_this_machine(made, writable, ca
     assert capfd.readouterr().err.endswith("found: exists; give --overwrite to replace it\n")
     run(capfd, *again, "--overwrite")
     assert json.loads(writable.read("found/summary.json"))["action"] == "report"
+
+
+def test_items_are_searched_for_in_the_chunks_that_are_not_done(made, writable, capfd, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
+    of = uploaded(made, writable)
+    exam = {"question": "Which words does not a single page of these have, and why is that so?"}
+    writable.write("evals/exam.jsonl", json.dumps(exam).encode())
+    words = ["decontaminate", of("pages"), "--evals", of("evals/exam.jsonl"), "--action", "drop"]
+    run(capfd, *words, "-o", of("expected"))
+    searched = []
+    over_documents = ShardedRun.over_documents
+
+    def counted(self, job, name, some, folder):
+        searched.append(len(some))
+        return over_documents(self, job, name, some, folder)
+
+    monkeypatch.setattr(ShardedRun, "over_documents", counted)
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "finish", interrupted)
+        assert main([*words, "-o", of("found")]) == 130
+    assert searched[0] > 3
+    assert ".found.unfinished: completed stages; --resume continues" in capfd.readouterr().err
+    writing.remove(of(".found.unfinished/found/00000002"))
+    run(capfd, *words, "-o", of("found"), "--resume")
+    assert searched[1:] == [1]
+    for name in ("summary.json", "matches/part-00002.parquet"):
+        assert writable.read(f"found/{name}") == writable.read(f"expected/{name}")
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def test_a_run_is_resumed_from_what_its_stages_left_in_a_store(
