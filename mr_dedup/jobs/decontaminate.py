@@ -214,15 +214,16 @@ class _Writer:
         parts = one_part(self._folder / name, self._chunk.number, schema, use_dictionary=used)
         return self._stack.enter_context(parts)
 
-    def finish(self) -> Iterator[pa.Table]:
-        """Yield the columns of the documents, of Parquet; to be called after the block."""
+    def finish(self) -> list[pa.Table]:
+        """Return a table of the columns of the documents, of Parquet; after the block."""
         if self._documents is None:
-            return
+            return []
         number = self._chunk.number
         written = self._job.parts.finish(self._folder, self._documents, number)
-        if written.columns is not None:
-            schema, source = written.columns
-            yield pa.table({"columns": pa.array([schema], pa.large_binary()), "source": [source]})
+        if written.columns is None:
+            return []
+        schema, source = written.columns
+        return [pa.table({"columns": pa.array([schema], pa.large_binary()), "source": [source]})]
 
     def write(self, batch: DocumentBatch, found: _Found, counts: Counters) -> None:
         """Write what is found in some documents, and those that are kept."""

@@ -216,6 +216,25 @@ def test_formats_of_documents_and_items(files, capfd, kept):
         assert [path.suffix for path in folder.iterdir()] == [".zst"]
 
 
+@pytest.mark.parametrize("kept", ["jsonl", "parquet"])
+def test_tasks_that_keep_nothing_leave_no_gaps_between_parts(files, capfd, small_chunks, kept):
+    documents = DOCUMENTS[:2] + DOCUMENTS[-3:-1] + DOCUMENTS[2:5]
+    documents[3] = {**documents[3], "text": CLEAN["half"] * 10}
+    write_jsonl(files / "docs.jsonl", documents)
+    decontaminated(capfd, files, "--action", "drop", "--documents", kept)
+    folder = files / "out" / "documents"
+    names = sorted(path.name for path in folder.iterdir())
+    suffix = {"jsonl": ".jsonl.zst", "parquet": ".parquet"}[kept]
+    assert names == [f"part-{number:05}{suffix}" for number in range(len(names))]
+    assert len(names) > 3
+    if kept == "jsonl":
+        found = [json.loads(line)["id"] for line in read_lines(folder).splitlines()]
+    else:
+        found = parts.read_parts(folder)["id"].to_pylist()
+    assert found == [each["id"] for each in DOCUMENTS[-3:-1]]
+    assert not [path for path in folder.rglob("*") if path.stat().st_size == 0]
+
+
 def restored(text, cuts):
     """A text with what was cut out of it put back."""
     for row in cuts:
