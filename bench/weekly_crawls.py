@@ -1,7 +1,7 @@
 """Weekly crawls of made-up pages that repeat, and how often each kept one has to be counted.
 
 A page is one of a source: its text as it was, or with one word changed. Texts have 350 words, so
-that two of one source have a similarity of 0.96 or more, and of two sources hardly a shingle in
+that two of one source have a similarity of 0.95 or more, and of two sources hardly a shingle in
 common: which pages are near-duplicates is certain.
 """
 
