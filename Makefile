@@ -145,6 +145,17 @@ bench-passages: $(VENV)/.bench-ready ## compare passages with those of a suffix 
 field-corpus: $(VENV)/.bench-ready ## make a corpus of real text from packages, SIZE gigabytes in FIELD/SIZE (SIZE=0.2 FIELD=.field)
 	$(BIN)/python -m bench.field.corpus $(or $(SIZE),0.2) $(or $(FIELD),.field)/$(or $(SIZE),0.2) --cache $(or $(FIELD),.field)/archives
 
+field-tools: $(VENV)/.bench-ready ## make the environments of the tools that are compared, in FIELD/tools (uv; cargo, Java 17)
+	$(BIN)/python -m bench.field.environments $(or $(FIELD),.field)/tools $(TOOLS)
+
+field: $(VENV)/.bench-ready $(VENV)/.spark-ready ## compare tools on a corpus of SIZE gigabytes (SIZE=0.2 ROUNDS=1 LIMIT=900 TOOLS="mr-dedup datatrove*")
+	$(BIN)/python -m bench.field.corpus $(or $(SIZE),0.2) $(or $(FIELD),.field)/$(or $(SIZE),0.2) --cache $(or $(FIELD),.field)/archives
+	test -d $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) || $(BIN)/python -m bench.field.truth $(or $(FIELD),.field)/$(or $(SIZE),0.2) $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) --sample $(or $(SAMPLE),2000)
+	$(BIN)/python -m bench.field $(or $(FIELD),.field)/$(or $(SIZE),0.2) --truth $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) --environments $(or $(FIELD),.field)/tools --work $(or $(FIELD),.field) --out bench/results/field-$(or $(SIZE),0.2).json --rounds $(or $(ROUNDS),1) --limit $(or $(LIMIT),900) $(if $(TOOLS),--tools $(TOOLS))
+
+field-quick: $(VENV)/.bench-ready ## see that quality on 20 MB of the same text is not below its floors (a minute, and half of one to fetch it)
+	$(BIN)/python -m bench.field.quick $(or $(FIELD),.field)
+
 bench-counts: $(VENV)/.bench-ready ## compare counts of duplicates over five weekly crawls with planted ones (PAGES=200000 a week)
 	$(BIN)/python -m bench.counts $(if $(PAGES),--pages $(PAGES)) $(if $(WORK),--work $(WORK))
 
@@ -152,4 +163,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts field-corpus clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts field-corpus field-tools field field-quick clean

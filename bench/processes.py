@@ -127,7 +127,7 @@ def cpu_seconds(pid: int) -> float:
     return 0
 
 
-def _tree_cpu_seconds(pid: int) -> float:
+def tree_cpu_seconds(pid: int) -> float:
     """Return the CPU time of a process and its descendants, those that ended too."""
     ticks = 0
     for process in [pid, *_descendants(pid)]:
@@ -175,7 +175,7 @@ def measure(
             if folder is not None:
                 peak_disk_bytes = max(peak_disk_bytes, disk_bytes(pid, folder))
             if limit_seconds is not None and time.perf_counter() - started > limit_seconds:
-                cpu_at_limit.append(_tree_cpu_seconds(pid))
+                cpu_at_limit.append(tree_cpu_seconds(pid))
                 os.killpg(pid, signal.SIGKILL)
                 return
 

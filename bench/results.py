@@ -49,8 +49,12 @@ def write(
 
 
 def read(folder: Path = FOLDER) -> list[Result]:
-    """Return the results in a directory, in the order of their names."""
+    """Return the results in a directory, in the order of their names.
+
+    Those of ``bench.field``, whose names begin with ``field-``, have another form.
+    """
+    paths = (path for path in sorted(folder.glob("*.json")) if not path.stem.startswith("field-"))
     return [
         Result(**{**stored, "rows": [Row(**row) for row in stored["rows"]]})
-        for stored in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json")))
+        for stored in (json.loads(path.read_text()) for path in paths)
     ]

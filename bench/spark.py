@@ -7,26 +7,21 @@ control groups (root), and PySpark. Results must be the same.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from bench import processes
+from bench.control_groups import can_make_groups, control_group
 from bench.inputs import SEED
 from bench.measure import Mismatch, Row, case_row, interleaved
 from mr_dedup.formats.parts import read_parts
 
 _NAME = "spark"
 _MAX_ROUNDS = 3
-_V1 = Path("/sys/fs/cgroup/cpuacct")
-_V2 = Path("/sys/fs/cgroup")
 
 ENGINES = {
     "one process": ["-r", "memory"],
@@ -68,51 +63,17 @@ def run(quick: bool, rounds: int) -> list[Row]:
 
 
 def _can_measure() -> bool:
-    if importlib.util.find_spec("pyspark") is None:
-        return False
-    with contextlib.suppress(OSError), _group():
-        return True
-    return False
+    return importlib.util.find_spec("pyspark") is not None and can_make_groups()
 
 
 def _seconds(words: list[str], folder: Path) -> float:
     """Return the CPU seconds of all processes of a command."""
     command = [sys.executable, "-m", "mr_dedup", "dedup", *words, "--overwrite"]
-    with _group() as (members, used):
-        before = used()
-
-        def enter() -> None:
-            members.write_text(str(os.getpid()))
-
-        done = subprocess.run(command, preexec_fn=enter, capture_output=True, text=True, cwd=folder)
+    with control_group() as group:
+        done = subprocess.run(
+            command, preexec_fn=group.enter, capture_output=True, text=True, cwd=folder
+        )
         if done.returncode:
             raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()}")
-        _await_end(members)
-        return used() - before
-
-
-@contextlib.contextmanager
-def _group() -> Iterator[tuple[Path, partial[float]]]:
-    """Yield the file with the members of a new control group, and a function to its CPU seconds."""
-    parent = _V1 if _V1.is_dir() else _V2
-    group = parent / f"mr_dedup-bench-{os.getpid()}"
-    group.mkdir()
-    try:
-        yield group / "cgroup.procs", partial(_used, group)
-    finally:
-        group.rmdir()
-
-
-def _used(group: Path) -> float:
-    usage = group / "cpuacct.usage"
-    if usage.exists():
-        return int(usage.read_text()) / 1e9
-    line = (group / "cpu.stat").read_text().split()
-    return int(line[line.index("usage_usec") + 1]) / 1e6
-
-
-def _await_end(members: Path) -> None:
-    """Wait until a group has no process: Java ends a moment after the command."""
-    deadline = time.monotonic() + 30
-    while members.read_text().strip() and time.monotonic() < deadline:
-        time.sleep(0.1)
+        group.await_end(30)
+        return group.cpu_seconds()

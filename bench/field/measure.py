@@ -1,0 +1,189 @@
+"""Run tools on a corpus, in interleaved rounds, and report cost and quality of each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.field.environments import version_of
+from bench.field.inputs import converted
+from bench.field.outcomes import check
+from bench.field.quality import THRESHOLDS, Outcome, Quality, Truth
+from bench.field.quality import measure as measure_quality
+from bench.field.running import DONE, FAILED, Command, Limits, Run, run
+from bench.field.tools import Task, Tool
+
+ABSENT = "not installed"
+
+
+class Corpus(NamedTuple):
+    """The documents that tools de-duplicate.
+
+    Attributes:
+        folder: of Parquet files, with id and text.
+        documents: how many there are.
+        text_bytes: of all texts.
+        content_sha256: of their ids and texts, if it is known.
+        truth: what is similar in it, if it is known.
+    """
+
+    folder: Path
+    documents: int
+    text_bytes: int
+    content_sha256: str
+    truth: Truth | None
+
+    @classmethod
+    def read(cls, folder: Path, truth: Path | None = None) -> Corpus:
+        """Return the corpus in a directory.
+
+        Raises:
+            ValueError: the directory contains no Parquet files.
+        """
+        files = sorted(folder.glob("*.parquet"))
+        if not files:
+            raise ValueError(f"{folder}: contains no Parquet files")
+        documents = size = 0
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches(8192, columns=["text"]):
+                documents += batch.num_rows
+                size += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
+        report = folder / "corpus.json"
+        sha256 = json.loads(report.read_text())["content_sha256"] if report.exists() else ""
+        found = Truth.read(truth) if truth else None
+        return cls(folder, documents, size, sha256, found)
+
+
+class Setting(NamedTuple):
+    """How tools are run.
+
+    Attributes:
+        limits: of one run.
+        rounds: how often each tool is run.
+        environments: the directory with the environments of tools.
+        work: a directory for their outputs, which are removed.
+        workers: how many processes or threads a tool may use.
+    """
+
+    limits: Limits
+    rounds: int
+    environments: Path
+    work: Path
+    workers: int = 2
+
+
+@dataclass
+class Measured:
+    """What was measured of one tool.
+
+    Attributes:
+        tool: its name.
+        version: of its package, or the commit that was built.
+        settings: what it compares and how.
+        reads: the form of the corpus that it read.
+        own_lines: lines of code that its user writes.
+        state: of the last run: ``done``, ``failed``, ``over time``, ``over memory`` or
+            ``not installed``.
+        said: unless it was done, what it printed last.
+        rounds: what each run took.
+        kept: how many documents it kept; None if it was not done.
+        dropped: all others.
+        quality: at each threshold, if there is a truth.
+    """
+
+    tool: str
+    version: str
+    settings: str
+    reads: str
+    own_lines: int
+    state: str = ABSENT
+    said: str = ""
+    rounds: list[dict[str, float]] = field(default_factory=list)
+    kept: int | None = None
+    dropped: int | None = None
+    quality: list[Quality] = field(default_factory=list)
+
+    def median(self, name: str) -> float | None:
+        """Return the median of ``seconds``, ``cpu_seconds`` or another figure over the rounds."""
+        return statistics.median(each[name] for each in self.rounds) if self.rounds else None
+
+
+def measure(tools: Sequence[Tool], corpus: Corpus, setting: Setting) -> Iterator[Measured]:
+    """Run tools in interleaved rounds; yield one after each run, with all its runs so far.
+
+    A tool that is not installed is yielded first. One that did not end well is not run again.
+    """
+    found = [_not_run(tool, setting.environments) for tool in tools]
+    yield from (measured for measured in found if not measured.version)
+    for _ in range(setting.rounds):
+        for tool, measured in zip(tools, found, strict=True):
+            if measured.version and measured.state in (ABSENT, DONE):
+                _run_once(tool, measured, corpus, setting)
+                yield measured
+
+
+def _not_run(tool: Tool, environments: Path) -> Measured:
+    version = version_of(tool.environment, environments)
+    return Measured(tool.name, version, tool.settings, tool.reads, tool.own_lines)
+
+
+def _run_once(tool: Tool, measured: Measured, corpus: Corpus, setting: Setting) -> None:
+    """Run a tool, and add what it took and what it kept."""
+    out = setting.work / tool.name.replace(" ", "-")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    documents = converted(corpus.folder, tool.reads, setting.work / "inputs")
+    environment = setting.environments / tool.environment if tool.environment else Path(sys.prefix)
+    task = Task(documents, corpus.text_bytes, out, environment, setting.workers)
+    taken = run(Command(tool.command(task), out, _variables(tool, out)), setting.limits)
+    _add_cost(measured, taken)
+    try:
+        if taken.state == DONE:
+            _add_outcome(measured, tool.outcome(task), corpus)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        # it ended without an error, and left nothing that can be read
+        measured.state, measured.said = FAILED, f"{error}\n{taken.said}"
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def _variables(tool: Tool, out: Path) -> Mapping[str, str]:
+    """Return variables that keep all files of a tool in its directory."""
+    temporary = out / "tmp"
+    temporary.mkdir()
+    folders = {"TMPDIR": temporary, "HF_HOME": out / "hf", "SPARK_LOCAL_DIRS": temporary}
+    return {**{name: str(path) for name, path in folders.items()}, **tool.variables}
+
+
+def _add_cost(measured: Measured, taken: Run) -> None:
+    measured.state = taken.state
+    measured.said = "" if taken.state == DONE else taken.said
+    measured.rounds.append({n: v for n, v in taken._asdict().items() if n not in ("state", "said")})
+
+
+def _add_outcome(measured: Measured, outcome: Outcome, corpus: Corpus) -> None:
+    documents = check(outcome, corpus.folder)
+    measured.kept, measured.dropped = len(outcome.kept), documents - len(outcome.kept)
+    if corpus.truth:
+        measured.quality = [measure_quality(corpus.truth, outcome, J) for J in THRESHOLDS]
+
+
+def as_json(measured: Measured) -> dict[str, object]:
+    """Return a JSON object that ``of_json`` reads."""
+    return asdict(measured)
+
+
+def of_json(stored: Mapping[str, object]) -> Measured:
+    """Return what ``as_json`` returned an object of."""
+    quality = [Quality(**each) for each in stored["quality"]]  # type: ignore[attr-defined]
+    return Measured(**{**stored, "quality": quality})  # type: ignore[arg-type]

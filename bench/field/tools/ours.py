@@ -1,0 +1,46 @@
+"""mr-dedup by its methods and engines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from bench.field.quality import Outcome, decisions_of
+from bench.field.tools.tool import Task, Tool
+
+_LARGE_BYTES = 10 * 10**9
+
+
+def _tool(name: str, settings: str, *options: str) -> Tool:
+    def command(task: Task) -> Sequence[str]:
+        words = [sys.executable, "-m", "mr_dedup", "dedup", str(task.corpus)]
+        words += ["-o", str(task.out / "result"), "--quiet", *options]
+        if task.corpus_bytes >= _LARGE_BYTES and "-r" not in options:
+            words += ["--memory", "4GB"]
+        return words
+
+    return Tool(name, "", settings, command, outcome=_outcome)
+
+
+def _outcome(task: Task) -> Outcome:
+    return decisions_of(task.out / "result" / "decisions")
+
+
+_COMPARED = "shingles of 3 words are compared, at least 0.8 is a duplicate"
+
+TOOLS = (
+    _tool("mr-dedup", f"defaults: candidates by MinHash; {_COMPARED}"),
+    _tool("mr-dedup local", f"the same by a process for each task; {_COMPARED}", "-r", "local"),
+    _tool(
+        "mr-dedup spark",
+        f"the same on Spark on this machine; {_COMPARED}",
+        *("-r", "spark", "--master", "local[2]"),
+    ),
+    _tool(
+        "mr-dedup super-shingles",
+        f"candidates by super-shingles; {_COMPARED}",
+        *("--method", "super-shingles"),
+    ),
+    _tool("mr-dedup simhash", f"candidates by simhash; {_COMPARED}", *("--method", "simhash")),
+    _tool("mr-dedup exact", "equal texts only", "--method", "exact"),
+)

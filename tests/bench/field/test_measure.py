@@ -1,0 +1,209 @@
+"""Tools that end well, fail, are not installed or leave nothing; rounds, results, the page."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from bench.field import __main__ as command
+from bench.field import page, quick, results
+from bench.field.measure import ABSENT, Corpus, Setting, as_json, measure, of_json
+from bench.field.running import DONE, FAILED, OVER_TIME, Limits
+from bench.field.tools import chosen
+from bench.field.tools.tool import Tool
+from tests.bench.field.made_corpus import write_corpus, write_truth
+
+KEEPS_PARTS = """
+import os, shutil, sys
+open(os.environ["COUNT"], "a").write("x")
+os.mkdir("kept")
+for part in sys.argv[2:]:
+    shutil.copy(os.path.join(sys.argv[1], part), "kept")
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Return the directory of a corpus and its truth."""
+    write_corpus(tmp_path / "corpus")
+    write_truth(tmp_path / "truth")
+    return tmp_path
+
+
+def tool(name, text, *options, environment=""):
+    """Return a tool that is a program in Python, called with the corpus and options."""
+    return Tool(
+        name,
+        environment,
+        "as it is",
+        lambda task: [sys.executable, "-c", text, str(task.corpus), *options],
+        variables={"COUNT": "../count"},
+    )
+
+
+def setting(made, rounds=1, seconds=60):
+    return Setting(Limits(seconds, 1 << 30), rounds, made / "environments", made / "work")
+
+
+def test_what_is_kept_is_counted_and_compared_with_the_truth(made):
+    corpus = Corpus.read(made / "corpus", made / "truth")
+    assert (corpus.documents, corpus.content_sha256) == (32, "00ff")
+    all_but_copies = tool("one", KEEPS_PARTS, "part-0000.parquet")
+    all_of_them = tool("two", KEEPS_PARTS, "part-0000.parquet", "part-0001.parquet")
+    only_copies = tool("three", KEEPS_PARTS, "part-0001.parquet")
+    found = list(measure([all_but_copies, all_of_them, only_copies], corpus, setting(made)))
+    assert [(each.state, each.kept, each.dropped) for each in found] == [
+        (DONE, 30, 2),
+        (DONE, 32, 0),
+        (DONE, 2, 30),
+    ]
+    at_threshold = [each.quality[0] for each in found]
+    assert [(quality.recall, quality.precision) for quality in at_threshold] == [
+        (1.0, 1.0),
+        (0.0, None),
+        (1.0, 2 / 30),
+    ]
+
+
+def test_rounds_are_interleaved_and_outputs_removed(made):
+    corpus = Corpus.read(made / "corpus")
+    tools = [tool(name, KEEPS_PARTS, "part-0000.parquet") for name in ("one", "two")]
+    found = [each.tool for each in measure(tools, corpus, setting(made, rounds=3))]
+    assert found == ["one", "two"] * 3
+    assert (made / "work" / "count").read_text() == "xxxxxx"
+    assert {each.name for each in (made / "work").iterdir()} == {"count", "inputs"}
+
+
+def test_a_median_is_of_all_rounds(made):
+    corpus = Corpus.read(made / "corpus")
+    *_, last = measure([tool("one", KEEPS_PARTS, "part-0000.parquet")], corpus, setting(made, 3))
+    seconds = sorted(each["seconds"] for each in last.rounds)
+    assert len(seconds) == 3
+    assert last.median("seconds") == seconds[1]
+
+
+def test_a_tool_that_does_not_end_well_is_run_once_and_says_why(made):
+    corpus = Corpus.read(made / "corpus")
+    fails = tool("fails", "raise SystemExit('no memory for 7 tables')")
+    sleeps = tool("sleeps", "import time; print('30 %', flush=True); time.sleep(600)")
+    leaves_nothing = tool("leaves nothing", "print('ready')")
+    damaged = tool(
+        "damaged", "import os; os.mkdir('kept'); open('kept/a.parquet', 'wb').write(b'PAR1')"
+    )
+    absent = tool("absent", KEEPS_PARTS, environment="absent")
+    tools = [fails, sleeps, leaves_nothing, damaged, absent]
+    found = {each.tool: each for each in measure(tools, corpus, setting(made, 2, seconds=3))}
+    assert {name: (each.state, len(each.rounds)) for name, each in found.items()} == {
+        "absent": (ABSENT, 0),
+        "fails": (FAILED, 1),
+        "sleeps": (OVER_TIME, 1),
+        "leaves nothing": (FAILED, 1),
+        "damaged": (FAILED, 1),
+    }
+    assert found["fails"].said == "no memory for 7 tables"
+    assert found["sleeps"].said == "30 %"
+    assert "contains no documents" in found["leaves nothing"].said
+    assert all(each.kept is None and not each.quality for each in found.values())
+
+
+def test_a_corpus_without_files_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="contains no Parquet files"):
+        Corpus.read(tmp_path)
+
+
+def test_results_are_read_as_they_were_written(made):
+    corpus = Corpus.read(made / "corpus", made / "truth")
+    chosen_setting = setting(made)
+    [measured] = measure([tool("one", KEEPS_PARTS, "part-0000.parquet")], corpus, chosen_setting)
+    assert of_json(json.loads(json.dumps(as_json(measured)))) == measured
+    result = results.result_of(corpus, chosen_setting, measured)
+    path = made / "field-0.json"
+    results.write(path, result)
+    assert results.read(path) == result
+    assert [each.name for each in made.glob("field-0*")] == ["field-0.json"]
+
+
+def test_earlier_results_stay_unless_a_tool_is_run_again(made):
+    corpus = Corpus.read(made / "corpus")
+    one, two = (
+        next(measure([tool(name, KEEPS_PARTS, "part-0000.parquet")], corpus, setting(made)))
+        for name in ("one", "two")
+    )
+    earlier = results.result_of(corpus, setting(made), one, two)
+    again = replace(two, own_lines=99)
+    later = results.updated(earlier, results.result_of(corpus, setting(made), again))
+    assert later.tools == [one, again]
+    other = results.result_of(corpus._replace(documents=7), setting(made), one)
+    with pytest.raises(ValueError, match="documents of earlier results differs"):
+        results.updated(earlier, other)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"tools": [{}]}', "[" * 5000])
+def test_another_file_is_not_a_result(tmp_path, text):
+    path = tmp_path / "field-1.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="not a result"):
+        results.read(path)
+
+
+def test_the_command_measures_adds_and_reports(made, capsys):
+    out = made / "field-0.json"
+    words = [str(made / "corpus"), "--out", str(out), "--truth", str(made / "truth")]
+    words += ["--environments", str(made / "environments"), "--work", str(made)]
+    assert command.main([*words, "--tools", "mr-dedup", "datasketch"]) == 0
+    assert command.main([*words, "--tools", "mr-dedup exact"]) == 0
+    assert "mr-dedup exact: done" in capsys.readouterr().err
+    found = {each.tool: each for each in results.read(out).tools}
+    assert {name: each.state for name, each in found.items()} == {
+        "datasketch": ABSENT,
+        "mr-dedup": DONE,
+        "mr-dedup exact": DONE,
+    }
+    assert (found["mr-dedup"].kept, found["mr-dedup exact"].kept) == (30, 31)
+    assert found["mr-dedup"].quality[0].recall == found["mr-dedup"].quality[0].precision_named == 1
+    text = page.sections(made)
+    assert "| mr-dedup | done |" in text
+    assert "32 documents" in text
+
+
+@pytest.mark.parametrize("words", [["--tools", "other"], ["--truth", "nothing"]])
+def test_a_usage_error_is_one_line_and_nothing_is_written(made, capsys, words):
+    out = made / "field-0.json"
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(made / "corpus"), "--out", str(out), *words])
+    assert ended.value.code == 2
+    assert words[1] in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_quality_below_a_floor_is_reported(made):
+    corpus = Corpus.read(made / "corpus", made / "truth")
+    tools = [
+        replace(tool(name, KEEPS_PARTS, *parts), name=name)
+        for name, parts in {
+            "mr-dedup": ["part-0000.parquet"],
+            "mr-dedup local": ["part-0000.parquet", "part-0001.parquet"],
+            "mr-dedup exact": [],
+            "datasketch aligned": [],
+        }.items()
+    ]
+    found = list(measure(tools, corpus, setting(made)))
+    lines = quick.below_floors(found)
+    assert "mr-dedup: precision_named is None, less than 1.0" in lines
+    assert "mr-dedup local: recall is 0.0, less than 0.998" in lines
+    assert any(line.startswith("mr-dedup exact: failed") for line in lines)
+    assert not any(line.startswith("datasketch") for line in lines)
+
+
+def test_ours_is_not_below_its_floors_on_a_small_corpus(made):
+    corpus = Corpus.read(made / "corpus", made / "truth")
+    found = list(measure(chosen(["mr-dedup", "mr-dedup local"]), corpus, setting(made)))
+    assert quick.below_floors(found) == []
+
+
+def test_the_table_has_no_share_that_was_rounded_up(made):
+    corpus = Corpus.read(made / "corpus", made / "truth")
+    [measured] = measure([tool("one", KEEPS_PARTS, "part-0000.parquet")], corpus, setting(made))
+    almost = replace(measured, quality=[replace(measured.quality[0], recall=0.99996)])
+    assert "| 0.9999 |" in page.table([almost], corpus.documents, corpus.text_bytes)

@@ -1,0 +1,147 @@
+"""The set-ups of tools; those that need nothing but this environment are run."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bench.field import environments
+from bench.field.inputs import converted
+from bench.field.outcomes import check, kept_documents
+from bench.field.running import DONE, Command, Limits, run
+from bench.field.tools import TOOLS, Task, chosen
+from bench.field.tools.tool import JSON_LINES, ONE_PARQUET, PARQUET, PROGRAMS, code_lines
+from tests.bench.field.made_corpus import write_corpus
+
+HERE = [
+    *(tool.name for tool in TOOLS if not tool.environment and "spark" not in tool.name),
+    *(tool.name for tool in TOOLS if importlib.util.find_spec(tool.environment or "absent")),
+]
+"""Ours, and libraries that are installed here too."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("field") / "corpus"
+    write_corpus(folder)
+    return folder
+
+
+def test_names_are_distinct_and_each_environment_is_pinned():
+    assert len({tool.name for tool in TOOLS}) == len(TOOLS)
+    assert {tool.environment for tool in TOOLS} - {""} == set(environments.names())
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_command_is_made_of_files_that_exist(tool, tmp_path):
+    task = Task(tmp_path / "corpus", 10**6, tmp_path, tmp_path / "environment")
+    words = list(tool.command(task))
+    assert all(isinstance(word, str) for word in words)
+    assert [word for word in words if word.startswith(str(PROGRAMS))] == (
+        [str(PROGRAMS / tool.program)] if tool.program else []
+    )
+    assert tool.own_lines >= (2 if tool.program else 1)
+    assert tool.settings
+
+
+def test_ours_is_limited_to_4_gb_of_memory_where_the_corpus_is_large(tmp_path):
+    small = Task(tmp_path, 2 * 10**9, tmp_path, tmp_path)
+    [tool] = chosen(["mr-dedup"])
+    assert "--memory" not in tool.command(small)
+    assert tool.command(small._replace(corpus_bytes=20 * 10**9))[-2:] == ["--memory", "4GB"]
+
+
+def test_an_unknown_tool_is_an_error_that_lists_those_there_are():
+    with pytest.raises(ValueError, match=r"other: no such tool; there are mr-dedup, .*datasketch"):
+        chosen(["mr-dedup", "other"])
+
+
+def test_tools_are_chosen_once_in_the_order_of_the_names():
+    assert [t.name for t in chosen(["mr-dedup exact", "datasketch", "mr-dedup e*"])] == [
+        "mr-dedup exact",
+        "datasketch",
+    ]
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_tool_drops_copies(name, corpus, tmp_path):
+    [tool] = chosen([name])
+    out = tmp_path / "out"
+    out.mkdir()
+    documents = converted(corpus, tool.reads, tmp_path / "inputs")
+    task = Task(documents, 10**5, out, Path(sys.prefix))
+    taken = run(Command(tool.command(task), out, tool.variables), Limits(300, 4 << 30))
+    assert (taken.state, taken.said if taken.state != DONE else "") == (DONE, "")
+    outcome = tool.outcome(task)
+    assert check(outcome, corpus) == 32
+    kept = set(outcome.kept.to_pylist())
+    # which of two is kept is the tool's choice
+    assert len(kept & {"a/page 0", "b/copy"}) == 1
+    assert len(kept & {"a/page 1", "b/near"}) == (2 if "exact" in name else 1)
+    assert {f"a/page {number}" for number in range(2, 30)} <= kept
+    if outcome.kept_for is not None:
+        for row in outcome.kept_for.to_pylist():
+            assert row["kept_id"] in kept
+            assert row["id"] not in kept
+
+
+@pytest.mark.parametrize("form", [PARQUET, JSON_LINES, ONE_PARQUET])
+def test_a_form_has_the_documents_of_the_corpus_in_order(form, corpus, tmp_path):
+    made = converted(corpus, form, tmp_path)
+    parts = [kept_documents(path).kept for path in sorted(corpus.glob("*.parquet"))]
+    expected = pa.concat_arrays(parts)
+    assert kept_documents(made).kept.equals(expected)
+    assert not list(tmp_path.glob("**/corpus.json"))
+    before = made.stat().st_mtime_ns
+    assert converted(corpus, form, tmp_path) == made
+    assert made.stat().st_mtime_ns == before
+
+
+def test_texts_are_the_same_in_json_lines(corpus, tmp_path):
+    import json
+
+    lines = (converted(corpus, JSON_LINES, tmp_path) / "part-0000.jsonl").read_text().splitlines()
+    table = pq.read_table(corpus / "part-0000.parquet", columns=["id", "text"])
+    assert [json.loads(line) for line in lines] == table.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('"""One."""\na = 1\n', 1),
+        ('"""Two.\n\nLines.\n"""\n\na = 1\n# b\n\nc = 1\n', 2),
+        ("#!/bin/sh\n# what\nls\n", 1),
+        ("", 0),
+    ],
+)
+def test_lines_of_code(text, count):
+    assert code_lines(text) == count
+
+
+def test_an_environment_is_made_as_pinned(tmp_path, monkeypatch):
+    """By uv, from the package index."""
+    pins = tmp_path / "pins"
+    pins.mkdir()
+    (pins / "tool.txt").write_text("# six 1.17.0\nsix==1.17.0\n")
+    monkeypatch.setattr(environments, "PINS", pins)
+    if environments.main([str(tmp_path), "tool"]):
+        pytest.skip("needs uv and a package index")
+    assert environments.version_of("tool", tmp_path) == "six 1.17.0"
+    taken = run(
+        Command(
+            [str(tmp_path / "tool" / "bin" / "python"), "-c", "import six; print(six.__version__)"],
+            tmp_path,
+        ),
+        Limits(60, 1 << 30),
+    )
+    assert taken.said == "1.17.0"
+
+
+def test_an_environment_that_is_not_made_or_not_known(tmp_path, capsys):
+    assert environments.version_of("datasketch", tmp_path) == ""
+    assert environments.version_of("", tmp_path).startswith("mr-dedup ")
+    assert environments.main([str(tmp_path), "other"]) == 1
+    assert "other: no such environment" in capsys.readouterr().err
