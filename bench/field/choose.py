@@ -159,7 +159,7 @@ def evenly(versions: Sequence[str], count: int) -> Sequence[str]:
     """Return ``count`` of the versions, spread evenly, the last one among them.
 
     >>> evenly(["1", "2", "3", "4", "5"], 2)
-    ['3', '5']
+    ['2', '5']
     """
     if len(versions) <= count:
         return versions

@@ -92,3 +92,12 @@ def kind_of(path: str) -> str | None:
     if suffix in _PROSE or name in _PROSE_NAMES:
         return "prose"
     return suffix if suffix in _CODE else None
+
+
+def is_code(kind: str) -> bool:
+    """Return whether documents of a kind are code.
+
+    >>> is_code("py"), is_code("html")
+    (True, False)
+    """
+    return kind in _CODE

@@ -29,7 +29,9 @@ from bench.field.shingle_kernels import Index, Matches, Sets, match, write_table
 from bench.field.shingles import sets_of
 
 THRESHOLD = 0.7
-_BATCH_ROWS = 4096
+_BATCH_ROWS = 256
+"""Each of up to 1 MB of text, for which some 10 MB are needed."""
+
 _MATCHES = 1 << 20
 
 PAIRS = pa.schema({"id": pa.string(), "other": pa.string(), "jaccard": pa.float64()})
@@ -49,21 +51,18 @@ class Sample(NamedTuple):
 
 def sampled(corpus: Path, count: int | None) -> Sample:
     """Return ``count`` documents of a corpus, or all: those of the smallest hashes of their ids."""
-    if count is None:
-        chosen = None
-    else:
+    chosen = None
+    if count is not None:
         ids = (each for batch in _batches(corpus, ["id"]) for each in batch["id"].to_pylist())
-        chosen = set(heapq.nsmallest(count, ids, key=_hash_of))
+        chosen = pa.array(heapq.nsmallest(count, ids, key=_hash_of), pa.large_string())
     found: list[str] = []
     sets: list[Sets] = []
     for batch in _batches(corpus, ["id", "text"]):
-        rows = [
-            (row["id"], row["text"])
-            for row in batch.to_pylist()
-            if chosen is None or row["id"] in chosen
-        ]
-        found += [identifier for identifier, _ in rows]
-        sets.append(sets_of(text for _, text in rows))
+        rows = batch
+        if chosen is not None:
+            rows = batch.filter(pc.is_in(batch["id"].cast(pa.large_string()), chosen))
+        found += rows["id"].to_pylist()
+        sets.append(sets_of(rows["text"].to_pylist()))
     return Sample(found, _joined(sets))
 
 
