@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -67,9 +68,14 @@ def fetch_together(packages: Sequence[Package], cache: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as space:
         wanted = [f"{name}={version}" for name, version in missing]
-        subprocess.run(
-            [*_APT, *wanted], cwd=space, capture_output=True, check=False, timeout=_FETCH_SECONDS
-        )
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                [*_APT, *wanted],
+                cwd=space,
+                capture_output=True,
+                check=False,
+                timeout=_FETCH_SECONDS,
+            )
         for fetched in Path(space).glob("*.deb"):
             name, version, _ = fetched.name.split("_")
             if (name, unquote(version)) in missing:

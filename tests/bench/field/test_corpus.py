@@ -191,6 +191,17 @@ def test_an_archive_with_another_checksum_is_fetched_again(cache):
     assert not archive_path(package, cache).exists()
 
 
+def test_packages_whose_client_is_not_installed_are_reported(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    absent = [Package(registry, "a", "1", "") for registry in ("debian", "npm", "go", "pypi")]
+    summary = corpus.make_corpus(absent, 10**9, tmp_path / "out", source)
+    assert list(summary.errors.values()) == [
+        f"{package}: {client} is not installed"
+        for package, client in zip(absent, ("apt-get", "npm", "go", "pip"), strict=True)
+    ]
+    assert (summary.documents, (tmp_path / "out/corpus.json").exists()) == (0, True)
+
+
 def test_the_command_prints_what_it_made(packages, cache, tmp_path, capfd):
     manifest, out = tmp_path / "manifest.tsv", tmp_path / "out"
     write_manifest(packages, manifest)
