@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.pipeline.stages import has_finished
 from tests.cli.result_tables import tables_of
 from tests.engines.spark import sessions
 
@@ -93,13 +94,17 @@ def test_executors_that_are_killed(made, expected, tmp_path, seed):
     assert tables_of(out) == expected
 
 
-@pytest.mark.parametrize("after", [None, "rows", "attached", "decided"])
+STAGES = {"rows": "fingerprint", "attached": "cluster", "decided": "resolve"}
+"""Which stage leaves each directory of shards."""
+
+
+@pytest.mark.parametrize("after", [None, *STAGES])
 def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path, after):
     """After each stage, or before the first one has ended."""
     out = tmp_path / "out"
     with started(made / "pages", out) as process:
         left = with_one(process, EXECUTOR)
-        while after and not (tmp_path / ".out.unfinished" / f"{after}.json").exists():
+        while after and not has_finished(tmp_path / ".out.unfinished", STAGES[after]):
             assert process.poll() is None
             time.sleep(0.05)
         process.kill()
@@ -118,8 +123,7 @@ def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected
     assert tables_of(out) == expected
     if after:
         # what the stages before had left was not written again
-        stages = ["rows", "attached", "decided"]
-        ended = stages[: stages.index(after) + 1]
+        ended = list(STAGES)[: list(STAGES).index(after) + 1]
         assert not [path for path in done if path.parent.name in ended]
 
 
