@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import sys
@@ -144,8 +145,8 @@ def _run_once(tool: Tool, measured: Measured, corpus: Corpus, setting: Setting) 
     out.mkdir(parents=True)
     documents = converted(corpus.folder, tool.reads, setting.work / "inputs")
     environment = setting.environments / tool.environment if tool.environment else Path(sys.prefix)
-    task = Task(documents, corpus.text_bytes, out, environment, setting.workers)
-    taken = run(Command(tool.command(task), out, _variables(tool, out)), setting.limits)
+    task = Task(documents, corpus.documents, corpus.text_bytes, out, environment, setting.workers)
+    taken = run(Command(tool.command(task), out, _variables(tool, task)), setting.limits)
     _add_cost(measured, taken)
     try:
         if taken.state == DONE:
@@ -157,12 +158,13 @@ def _run_once(tool: Tool, measured: Measured, corpus: Corpus, setting: Setting) 
         shutil.rmtree(out, ignore_errors=True)
 
 
-def _variables(tool: Tool, out: Path) -> Mapping[str, str]:
-    """Return variables that keep all files of a tool in its directory."""
-    temporary = out / "tmp"
+def _variables(tool: Tool, task: Task) -> Mapping[str, str]:
+    """Return variables that activate an environment and keep files of a tool in its directory."""
+    temporary = task.out / "tmp"
     temporary.mkdir()
-    folders = {"TMPDIR": temporary, "HF_HOME": out / "hf", "SPARK_LOCAL_DIRS": temporary}
-    return {**{name: str(path) for name, path in folders.items()}, **tool.variables}
+    folders = {"TMPDIR": temporary, "HF_HOME": task.out / "hf", "SPARK_LOCAL_DIRS": temporary}
+    path = os.pathsep.join([str(task.environment / "bin"), os.environ["PATH"]])
+    return {"PATH": path, **{name: str(each) for name, each in folders.items()}, **tool.variables}
 
 
 def _add_cost(measured: Measured, taken: Run) -> None:

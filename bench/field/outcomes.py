@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -15,21 +15,20 @@ import pyarrow.parquet as pq
 
 from bench.field.quality import Outcome
 
-IdOf = Callable[[dict[str, object]], object]
 
-
-def kept_documents(path: Path, id_of: IdOf | None = None) -> Outcome:
+def kept_documents(path: Path, pattern: str = "*") -> Outcome:
     """Return the documents in a file or a directory with all that is below it.
 
     Args:
         path: of Parquet, Arrow or JSON lines, also as .gz or .zst; others are ignored.
-        id_of: returns the id of a JSON object, its member ``id`` by default.
+        pattern: of the names of files below it.
 
     Raises:
         ValueError: there is no such file, or a line is not a JSON object with an id.
     """
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    found = [ids for file in files if (ids := _ids_in(file, id_of)) is not None]
+    files = sorted(path.rglob(pattern)) if path.is_dir() else [path]
+    all_ids = (_ids_in(file) for file in files if file.is_file())
+    found = [ids for ids in all_ids if ids is not None]
     if not found:
         raise ValueError(f"{path}: contains no documents")
     return Outcome(pa.concat_arrays(found))
@@ -61,7 +60,7 @@ def check(outcome: Outcome, corpus: Path) -> int:
 _ID = pa.large_string()
 
 
-def _ids_in(file: Path, id_of: IdOf | None) -> pa.Array | None:
+def _ids_in(file: Path) -> pa.Array | None:
     suffixes = [suffix for suffix in file.suffixes if suffix not in (".gz", ".zst")]
     suffix = suffixes[-1] if suffixes else ""
     if file.name[0] in "._" or suffix not in (".parquet", ".arrow", ".jsonl", ".json"):
@@ -73,14 +72,13 @@ def _ids_in(file: Path, id_of: IdOf | None) -> pa.Array | None:
             batches = [batch["id"].cast(_ID) for batch in reader]
         return pa.concat_arrays(batches) if batches else pa.array([], _ID)
     with _opened(file) as stream, io.TextIOWrapper(stream, "utf-8") as lines:
-        return pa.array(_ids_of(lines, file, id_of), _ID)
+        return pa.array(_ids_of(lines, file), _ID)
 
 
-def _ids_of(lines: Iterable[str], file: Path, id_of: IdOf | None) -> Iterator[str]:
+def _ids_of(lines: Iterable[str], file: Path) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-            yield str(id_of(record) if id_of else record["id"])
+            yield str(json.loads(line)["id"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(f"{file}:{number}: not a JSON object with an id") from None
 

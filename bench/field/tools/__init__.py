@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from bench.field.tools import libraries, ours
+from bench.field.tools import libraries, ours, pipelines, rust, spark
 from bench.field.tools.tool import Task, Tool
 
 __all__ = ["TOOLS", "Task", "Tool", "chosen"]
 
-TOOLS: tuple[Tool, ...] = (*ours.TOOLS, *libraries.TOOLS)
+TOOLS: tuple[Tool, ...] = (
+    *ours.TOOLS,
+    *pipelines.TOOLS,
+    *libraries.TOOLS,
+    *rust.TOOLS,
+    *spark.TOOLS,
+)
 """All tools, ours first."""
 
 

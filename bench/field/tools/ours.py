@@ -42,5 +42,5 @@ TOOLS = (
         *("--method", "super-shingles"),
     ),
     _tool("mr-dedup simhash", f"candidates by simhash; {_COMPARED}", *("--method", "simhash")),
-    _tool("mr-dedup exact", "equal texts only", "--method", "exact"),
+    _tool("mr-dedup exact", "only texts that are equal when normalised", "--method", "exact"),
 )

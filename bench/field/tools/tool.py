@@ -21,6 +21,7 @@ class Task(NamedTuple):
 
     Attributes:
         corpus: a directory of files with id and text, or one file, as the tool reads them.
+        documents: how many there are.
         corpus_bytes: of all texts.
         out: an empty directory, where the tool runs and leaves its output.
         environment: the directory of its environment.
@@ -28,6 +29,7 @@ class Task(NamedTuple):
     """
 
     corpus: Path
+    documents: int
     corpus_bytes: int
     out: Path
     environment: Path
@@ -82,14 +84,19 @@ class Tool:
 
 
 def program(
-    name: str, environment: str, settings: str, file: str, *options: str, **others: str
+    name: str,
+    environment: str,
+    settings: str,
+    file: str,
+    *options: str,
+    variables: Mapping[str, str] | None = None,
 ) -> Tool:
     """Return a tool that is a Python program, called with CORPUS, KEPT and options."""
 
     def command(task: Task) -> Sequence[str]:
         return [task.python, str(PROGRAMS / file), str(task.corpus), str(task.kept), *options]
 
-    return Tool(name, environment, settings, command, file, variables=others)
+    return Tool(name, environment, settings, command, file, variables=variables or {})
 
 
 def code_lines(text: str) -> int:

@@ -75,6 +75,20 @@ def test_rounds_are_interleaved_and_outputs_removed(made):
     assert {each.name for each in (made / "work").iterdir()} == {"count", "inputs"}
 
 
+def test_a_tool_runs_in_its_active_environment_and_leaves_its_files_in_its_directory(made):
+    """As Spark starts its workers by the ``python3`` of PATH."""
+    corpus = Corpus.read(made / "corpus")
+    environment = made / "environments" / "tool"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "made").write_text("tool 1.2\n")
+    report = "import os; print(os.environ['PATH'].split(':')[0], os.environ['TMPDIR'], os.getcwd())"
+    shows = tool("shows", f"{report}; raise SystemExit(1)", environment="tool")
+    [measured] = measure([shows], corpus, setting(made))
+    out = made / "work" / "shows"
+    assert measured.said.split() == [str(environment / "bin"), str(out / "tmp"), str(out)]
+    assert measured.version == "tool 1.2"
+
+
 def test_a_median_is_of_all_rounds(made):
     corpus = Corpus.read(made / "corpus")
     *_, last = measure([tool("one", KEEPS_PARTS, "part-0000.parquet")], corpus, setting(made, 3))

@@ -53,10 +53,10 @@ def test_ids_of_many_files_are_joined_in_the_order_of_their_names(tmp_path):
     assert kept_documents(tmp_path).kept.to_pylist() == ["0", "1", "2"]
 
 
-def test_ids_may_be_in_another_member(tmp_path):
-    path = tmp_path / "kept.jsonl"
-    path.write_text('{"metadata": {"name": 7}}\n')
-    assert kept_documents(path, lambda record: record["metadata"]["name"]).kept.to_pylist() == ["7"]
+def test_only_files_of_a_pattern_are_read(tmp_path):
+    (tmp_path / "state.json").write_text("[]\n")
+    write_arrow(tmp_path / "0.arrow", IDS)
+    assert kept_documents(tmp_path, "*.arrow").kept.to_pylist() == IDS
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", "no JSON", "[" * 5000, ""])

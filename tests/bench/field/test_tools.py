@@ -37,7 +37,7 @@ def test_names_are_distinct_and_each_environment_is_pinned():
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_command_is_made_of_files_that_exist(tool, tmp_path):
-    task = Task(tmp_path / "corpus", 10**6, tmp_path, tmp_path / "environment")
+    task = Task(tmp_path / "corpus", 32, 10**6, tmp_path, tmp_path / "environment")
     words = list(tool.command(task))
     assert all(isinstance(word, str) for word in words)
     assert [word for word in words if word.startswith(str(PROGRAMS))] == (
@@ -48,7 +48,7 @@ def test_a_command_is_made_of_files_that_exist(tool, tmp_path):
 
 
 def test_ours_is_limited_to_4_gb_of_memory_where_the_corpus_is_large(tmp_path):
-    small = Task(tmp_path, 2 * 10**9, tmp_path, tmp_path)
+    small = Task(tmp_path, 32, 2 * 10**9, tmp_path, tmp_path)
     [tool] = chosen(["mr-dedup"])
     assert "--memory" not in tool.command(small)
     assert tool.command(small._replace(corpus_bytes=20 * 10**9))[-2:] == ["--memory", "4GB"]
@@ -72,7 +72,7 @@ def test_a_tool_drops_copies(name, corpus, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     documents = converted(corpus, tool.reads, tmp_path / "inputs")
-    task = Task(documents, 10**5, out, Path(sys.prefix))
+    task = Task(documents, 32, 10**5, out, Path(sys.prefix))
     taken = run(Command(tool.command(task), out, tool.variables), Limits(300, 4 << 30))
     assert (taken.state, taken.said if taken.state != DONE else "") == (DONE, "")
     outcome = tool.outcome(task)
