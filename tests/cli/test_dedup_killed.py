@@ -120,9 +120,14 @@ def killed_and_gone_on(words, staging, folder, rng, times, number):
         time.sleep(moments[1])
         kill(process, whole_group=number % 2 == 0)
         kills.append((moments[1], state(folder)))
-    # a killed process leaves its lock file too, which the next run takes over and removes
-    if any((folder / f".out.{name}").exists() for name in ("unfinished", "ended", "lock")):
+    if any((folder / f".out.{name}").exists() for name in ("unfinished", "ended")):
         finished([*words, "--resume"], staging)
+    elif (folder / ".out.lock").exists():
+        # it was killed when all else was done; the next run takes the lock over and removes it
+        process = run([*words, "--resume"], staging, subprocess.PIPE)
+        said = process.communicate()[1].decode()
+        assert (process.returncode, said.count("\n")) == (2, 1), said
+        assert said.endswith("out: exists; give --overwrite to replace it\n")
     return kills
 
 
