@@ -6,6 +6,7 @@ FILE.json is written after each run. If it exists, tools that are not run again 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the tools that the command line names; return the exit code."""
     parser = _parser()
     options = parser.parse_args(argv)
+    # else what a tool started would go on
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         tools = chosen(options.tools) if options.tools else list(TOOLS)
         earlier = results.read(options.out) if options.out.exists() else None

@@ -88,6 +88,7 @@ def _install(pins: Path, out: Path) -> str:
         "install",
         "--quiet",
         "--no-deps",
+        "--compile-bytecode",
         "--python",
         str(out / "bin" / "python"),
     ]

@@ -25,6 +25,7 @@ DONE, FAILED, OVER_TIME, OVER_MEMORY = "done", "failed", "over time", "over memo
 _POLL_SECONDS = 0.1
 _DISK_POLL_SECONDS = 1.0
 _SAID_CHARACTERS = 400
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 
 class Limits(NamedTuple):
@@ -127,7 +128,7 @@ def run(command: Command, limits: Limits) -> Run:
             stdout=output,
             stderr=output,
             cwd=command.folder,
-            env={**os.environ, **command.variables},
+            env={**_environment(), **command.variables},
             start_new_session=True,
             preexec_fn=group.enter if group else None,
         )
@@ -139,6 +140,14 @@ def run(command: Command, limits: Limits) -> Run:
         seconds, cpu = time.perf_counter() - started, processes.cpu_seconds()
         others = max(0.0, _busy_seconds() - machine - cpu) / (seconds * (os.cpu_count() or 1))
         return Run(state, seconds, cpu, peak, disk, min(1.0, others), _said(output))
+
+
+def _environment() -> Mapping[str, str]:
+    """Return the variables of this process, with which modules are compiled only once.
+
+    That is as for installed packages; compiling ours each time takes 1.8 s.
+    """
+    return {name: value for name, value in os.environ.items() if name != _NO_BYTECODE}
 
 
 def _watch(

@@ -1,7 +1,11 @@
 """Tools that end well, fail, are not installed or leave nothing; rounds, results, the page."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -179,6 +183,30 @@ def test_the_command_measures_adds_and_reports(made, capsys):
     text = page.sections(made)
     assert "| mr-dedup | done |" in text
     assert "32 documents" in text
+
+
+ENDED = """
+import sys
+from bench.field import __main__ as command
+from bench.field.tools.tool import Tool
+sleeps = "import os, time; open('../pid', 'w').write(str(os.getpid())); time.sleep(600)"
+command.TOOLS = [Tool("sleeps", "", "", lambda task: [sys.executable, "-c", sleeps])]
+command.main(sys.argv[1:])
+"""
+
+
+def test_a_tool_is_ended_with_the_command(made):
+    words = [sys.executable, "-c", ENDED, str(made / "corpus"), "--out", str(made / "field-0.json")]
+    process = subprocess.Popen([*words, "--work", str(made)])
+    while not (pids := list(made.glob("field-*/pid"))) or not pids[0].read_text():
+        assert process.poll() is None
+        time.sleep(0.1)
+    pid = int(pids[0].read_text())
+    process.terminate()
+    assert process.wait(60) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not list(made.glob("field-*"))
 
 
 @pytest.mark.parametrize("words", [["--tools", "other"], ["--truth", "nothing"]])

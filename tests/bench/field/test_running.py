@@ -108,6 +108,12 @@ def test_a_program_runs_in_its_folder_with_its_variables(tmp_path):
     assert taken.said == f"{os.path.realpath(tmp_path)} value"
 
 
+def test_modules_are_compiled_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    words = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"]
+    assert run(Command(words, tmp_path), ENOUGH).said == "False"
+
+
 def test_a_program_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(OSError, match="nothing"):
         run(Command([str(tmp_path / "nothing")], tmp_path), ENOUGH)
