@@ -16,6 +16,7 @@ _HEADINGS = (
     "CPU s",
     "CPU s a GB",
     "wall s",
+    "others",
     "memory, MB",
     "disk, MB",
     "dropped",
@@ -44,6 +45,7 @@ def _cells(measured: Measured, documents: int, text_bytes: int) -> list[str]:
         _number(cpu),
         _number(rate),
         _number(measured.median("seconds")),
+        _percent(measured.median("others_share")),
         _megabytes(measured.median("peak_bytes")),
         _megabytes(measured.median("disk_bytes")),
         "" if dropped is None else f"{dropped:.1%}",
@@ -58,6 +60,10 @@ def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
 
 
 def _megabytes(value: float | None) -> str:
@@ -79,13 +85,10 @@ def section(result: FieldResult) -> str:
     """Return a section of the page: the corpus, the machine, the table, and what did not end."""
     machine, _ = result.machine.splitlines()
     rounds = max((len(tool.rounds) for tool in result.tools), default=0)
-    shares = [each["others_share"] for tool in result.tools for each in tool.rounds]
     lines = [
         f"## {result.text_bytes / 1e9:.2f} GB, {result.documents:,} documents",
         f"{machine}. {result.date}; medians of up to {rounds} rounds, {result.workers} workers, at "
-        f"most {result.limit_seconds:,.0f} s and {result.limit_bytes / 2**30:.0f} GB a run. Other "
-        f"programs used {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of the "
-        "machine's CPU time during a run.",
+        f"most {result.limit_seconds:,.0f} s and {result.limit_bytes / 2**30:.0f} GB a run.",
         table(result.tools, result.documents, result.text_bytes),
         "\n".join(_note(tool) for tool in result.tools),
     ]

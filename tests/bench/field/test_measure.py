@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+import bench.results
 from bench.field import __main__ as command
 from bench.field import page, quick, results
 from bench.field.measure import ABSENT, Corpus, Setting, as_json, measure, of_json
@@ -155,6 +156,12 @@ def test_earlier_results_stay_unless_a_tool_is_run_again(made):
     other = results.result_of(corpus._replace(documents=7), setting(made), one)
     with pytest.raises(ValueError, match="documents of earlier results differs"):
         results.updated(earlier, other)
+
+
+def test_stored_results_are_read_and_are_no_results_of_other_benchmarks():
+    stored = [results.read(path) for path in bench.results.FOLDER.glob("field-*.json")]
+    assert all(result.tools for result in stored)
+    assert not [each.name for each in bench.results.read() if each.name.startswith("field")]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"tools": [{}]}', "[" * 5000])
