@@ -82,8 +82,9 @@ class Substring:
             "collect": f'"$0" collect {shared} >ranges',
         }
         usage = Usage(0, 0, 0)
-        name = ""
-        for name, step in steps.items():  # noqa: B007
+        last = ""
+        for name, step in steps.items():
+            last = name
             # its script opens each of up to 96 parts several times
             line = f"ulimit -Sn $(ulimit -Hn); {step}"
             command = ["sh", "-c", f"cd '{self._work}' && {line}", self._program, self._file]
@@ -92,7 +93,7 @@ class Substring:
             usage = usage.followed_by(took)
             if not took.is_complete:
                 break
-        return Run(usage, name)
+        return Run(usage, last)
 
     def pages(self) -> Iterator[tuple[str, bytes]]:
         """Yield id and text of each page without the ranges that it prints."""

@@ -57,7 +57,7 @@ def make(name: str, folder: Path) -> None:
     """Make an environment, unless it is there.
 
     Raises:
-        ValueError: there is no such environment.
+        ValueError: if no environment has that name.
         subprocess.CalledProcessError: uv, git or cargo failed.
     """
     out = folder / name

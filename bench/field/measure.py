@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -187,5 +188,4 @@ def as_json(measured: Measured) -> dict[str, object]:
 
 def of_json(stored: Mapping[str, object]) -> Measured:
     """Return what ``as_json`` returned an object of."""
-    quality = [Quality(**each) for each in stored["quality"]]  # type: ignore[attr-defined]
-    return Measured(**{**stored, "quality": quality})  # type: ignore[arg-type]
+    return msgspec.convert(stored, Measured)

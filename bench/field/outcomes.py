@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.field.quality import Outcome
+from mr_dedup.formats.compression import compression_by_suffix, decompressed_file
 
 
 def kept_documents(path: Path, pattern: str = "*") -> Outcome:
@@ -24,7 +23,7 @@ def kept_documents(path: Path, pattern: str = "*") -> Outcome:
         pattern: of the names of files below it.
 
     Raises:
-        ValueError: there is no such file, or a line is not a JSON object with an id.
+        ValueError: if no file has ids, or a line is not a JSON object with an id.
     """
     files = sorted(path.rglob(pattern)) if path.is_dir() else [path]
     all_ids = (_ids_in(file) for file in files if file.is_file())
@@ -83,9 +82,6 @@ def _ids_of(lines: Iterable[str], file: Path) -> Iterator[str]:
             raise ValueError(f"{file}:{number}: not a JSON object with an id") from None
 
 
-def _opened(file: Path) -> IO[bytes]:
-    if file.suffix == ".gz":
-        return gzip.open(file)  # type: ignore[return-value]
-    if file.suffix == ".zst":
-        return pa.input_stream(str(file), compression="zstd")  # type: ignore[no-any-return]
-    return file.open("rb")
+def _opened(file: Path) -> io.BufferedReader:
+    opened = file.open("rb", buffering=0)
+    return decompressed_file(opened, str(file), compression_by_suffix(file))

@@ -9,12 +9,10 @@ such a shard is done.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -30,8 +28,8 @@ from mr_dedup.formats.benchmark_items import read_written_items
 from mr_dedup.formats.cut_files import cuts_schema
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.shards import new_files
+from mr_dedup.jobs.chunk_writer import ChunkWriter
 from mr_dedup.jobs.contamination_counts import ChunkCounts
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.cut_documents import (
@@ -43,7 +41,6 @@ from mr_dedup.jobs.cut_documents import (
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.document_parts import DocumentParts, Writer
 from mr_dedup.jobs.kept_records import KeptFormat, as_written, records_of
-from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Slices
 
@@ -99,8 +96,6 @@ CUTS = cuts_schema(pa.field("set", pa.string()), pa.field("item", pa.large_strin
 
 FILES = pa.schema([("chunk", pa.int64()), ("file", pa.string()), ("size_bytes", pa.int64())])
 """Columns of the files that a task has written, below the directory of the result."""
-
-_DICTIONARIES = ["file", "set", "field", "verdict", "kind"]
 
 _FOUND = pa.schema(
     [
@@ -177,49 +172,34 @@ def _files_of(folder: Path, chunk: int) -> pa.Table:
     return pa.table([[chunk] * len(paths), names, sizes], schema=FILES)
 
 
-class _Writer:
-    """Writes the parts of a chunk; a context manager."""
+class _Writer(ChunkWriter):
+    """Writes the parts of a chunk."""
 
     def __init__(self, job: DecontaminateJob, folder: Path, chunk: DocumentChunk) -> None:
+        super().__init__(folder, chunk.number)
         self._job = job
-        self._folder = folder
         self._chunk = chunk
-        self._stack = contextlib.ExitStack()
         self._documents: Writer | None = None
         self._cut: CutDocuments | None = None
 
-    def __enter__(self) -> _Writer:
-        number, action = self._chunk.number, self._job.action
-        self._matches = self._part(MATCHES_FOLDER, MATCHES)
-        if action != "report":
-            self._documents = self._job.parts.writer(self._folder, number, number)
-        if action == "drop" and self._documents is not None:
-            self._dropped = self._part(DROPPED_FOLDER, DROPPED_DOCUMENTS)
-            self._stack.enter_context(self._documents)
-        if action == "cut" and self._documents is not None:
-            cuts = self._part(CUTS_FOLDER, CUTS)
-            self._cut = self._stack.enter_context(CutDocuments(self._documents, cuts))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-    def _part(self, name: str, schema: pa.Schema) -> ParquetParts:
-        used = [each for each in _DICTIONARIES if each in schema.names]
-        parts = one_part(self._folder / name, self._chunk.number, schema, use_dictionary=used)
-        return self._stack.enter_context(parts)
+    def begin(self) -> None:
+        """Begin the parts of matches, of documents if they are written, and of what is missing."""
+        self._matches = self.part(MATCHES_FOLDER, MATCHES)
+        if self._job.action == "report":
+            return
+        self._documents = self._job.parts.writer(self.folder, self.number, self.number)
+        if self._job.action == "drop":
+            self._dropped = self.part(DROPPED_FOLDER, DROPPED_DOCUMENTS)
+            self.open.enter_context(self._documents)
+        else:
+            cuts = self.part(CUTS_FOLDER, CUTS)
+            self._cut = self.open.enter_context(CutDocuments(self._documents, cuts))
 
     def finish(self) -> list[pa.Table]:
         """Return a table of the columns of the documents, of Parquet; after the block."""
         if self._documents is None:
             return []
-        number = self._chunk.number
-        written = self._job.parts.finish(self._folder, self._documents, number)
+        written = self._job.parts.finish(self.folder, self._documents, self.number)
         if written.columns is None:
             return []
         schema, source = written.columns

@@ -7,10 +7,8 @@ step brings the occurrences of each passage together and leaves shards of passag
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,9 +17,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.passage_files import CUTS, OCCURRENCES, PASSAGES
 from mr_dedup.formats.shards import new_files
+from mr_dedup.jobs.chunk_writer import ChunkWriter
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.cut_documents import (
     CutDocuments,
@@ -41,7 +39,6 @@ from mr_dedup.jobs.passage_job import (
 )
 from mr_dedup.jobs.passage_windows import windows_of_chunk
 from mr_dedup.jobs.reading import DOCUMENTS
-from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Boundaries, Slices
 from mr_dedup.passages.windows import CountTable, Spans, TextWindows
@@ -57,8 +54,6 @@ OCCURRENCES_FOLDER, PASSAGES_FOLDER, CUTS_FOLDER = "occurrences", "passages", "c
 
 LEFT_EMPTY = "documents_left_without_words"
 """The counter of documents of which all words were cut."""
-
-_DICTIONARIES = ["file", "passage", "group", "written_file"]
 
 
 class PassagesJob(PassageJob, frozen=True, kw_only=True):
@@ -253,36 +248,21 @@ def _excerpts(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArray
     return pa.array(found, pa.large_string())
 
 
-class _Writer:
-    """Writes the parts of a chunk; a context manager."""
+class _Writer(ChunkWriter):
+    """Writes the parts of a chunk."""
 
     def __init__(self, job: PassagesJob, folder: Path, chunk: DocumentChunk) -> None:
+        super().__init__(folder, chunk.number)
         self._job = job
-        self._folder = folder
         self._chunk = chunk
-        self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> _Writer:
-        number = self._chunk.number
-        self.occurrences = self._part(OCCURRENCES_FOLDER, OCCURRENCES)
+    def begin(self) -> None:
+        """Begin the parts of occurrences, and of cut documents and cuts."""
+        self.occurrences = self.part(OCCURRENCES_FOLDER, OCCURRENCES)
         if self._job.cut != "none":
-            cuts = self._part(CUTS_FOLDER, CUTS)
-            documents = self._job.parts.writer(self._folder, number, number)
-            self.documents = self._stack.enter_context(CutDocuments(documents, cuts))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-    def _part(self, name: str, schema: pa.Schema) -> ParquetParts:
-        used = [each for each in _DICTIONARIES if each in schema.names]
-        parts = one_part(self._folder / name, self._chunk.number, schema, use_dictionary=used)
-        return self._stack.enter_context(parts)
+            cuts = self.part(CUTS_FOLDER, CUTS)
+            documents = self._job.parts.writer(self.folder, self.number, self.number)
+            self.documents = self.open.enter_context(CutDocuments(documents, cuts))
 
     def write_cut(self, batch: DocumentBatch, found: _Found | None, counters: Counters) -> None:
         """Write documents without what is to be cut out of them, and the cuts."""

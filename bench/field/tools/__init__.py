@@ -24,7 +24,7 @@ def chosen(names: Sequence[str]) -> list[Tool]:
     """Return the tools of these names, which may have wildcards.
 
     Raises:
-        ValueError: there is no tool of that name.
+        ValueError: if no tool has one of the names.
 
     Example:
         >>> [tool.name for tool in chosen(["mr-dedup", "datasketch*"])]
