@@ -128,6 +128,8 @@ def _killed(command: Sequence[str], out: Path, seconds: float) -> int:
     """
     kills = 0
     for number in range(1, KILLS + 1):
+        if out.exists() and not _is_unfinished(out):
+            break  # it was killed when all but its lock was gone
         process = subprocess.Popen(
             [*command, "--resume"] if _is_unfinished(out) else command,
             stdout=subprocess.DEVNULL,
@@ -147,7 +149,7 @@ def _killed(command: Sequence[str], out: Path, seconds: float) -> int:
 
 
 def _is_unfinished(out: Path) -> bool:
-    return any(out.parent.glob(f".{out.name}.*"))
+    return any((out.parent / f".{out.name}.{name}").exists() for name in ("unfinished", "ended"))
 
 
 # comparisons
