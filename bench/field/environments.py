@@ -2,12 +2,14 @@
 
 ``environments/NAME.txt`` has the packages of a tool for Python 3.11 with their versions, the tool
 itself in the first line, as a comment; ``NAME.cargo`` the repository, the commit and the program of
-one that cargo builds. An environment is made in ``FOLDER/NAME``, with ``bin``.
+one that cargo builds. An environment is made in ``FOLDER/NAME``, with ``bin``. That of mr-dedup
+gets the wheel that ``make wheel`` built, and is made again when there is another.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.metadata
 import shutil
 import subprocess
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PINS = Path(__file__).parent / "environments"
+WHEELS = Path(__file__).parents[2] / "dist"
+OURS = "mr-dedup"
 _MADE = "made"
 
 
@@ -57,15 +61,21 @@ def make(name: str, folder: Path) -> None:
     """Make an environment, unless it is there.
 
     Raises:
-        ValueError: if no environment has that name.
+        ValueError: if no environment has that name, or there is no wheel of mr-dedup.
         subprocess.CalledProcessError: uv, git or cargo failed.
     """
     out = folder / name
-    if (out / _MADE).exists():
+    wheel = _wheel() if name == OURS else None
+    made = version_of(name, folder)
+    if made and (wheel is None or made == _version_of_wheel(wheel)):
         return
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    if (PINS / f"{name}.txt").exists():
+    if wheel:
+        _install(PINS / f"{name}.txt", out)
+        _install_packages(out, str(wheel))
+        version = _version_of_wheel(wheel)
+    elif (PINS / f"{name}.txt").exists():
         version = _install(PINS / f"{name}.txt", out)
     elif (PINS / f"{name}.cargo").exists():
         built = Built(*(PINS / f"{name}.cargo").read_text().split())
@@ -82,18 +92,31 @@ def _install(pins: Path, out: Path) -> str:
     subprocess.run(
         ["uv", "venv", "--quiet", "--python", "3.11", "--allow-existing", str(out)], check=True
     )
-    install = [
-        "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--compile-bytecode",
-        "--python",
-        str(out / "bin" / "python"),
-    ]
-    subprocess.run([*install, "-r", str(pins)], check=True)
+    _install_packages(out, "-r", str(pins))
     return tool
+
+
+def _install_packages(out: Path, *packages: str) -> None:
+    words = ["uv", "pip", "install", "--quiet", "--no-deps", "--compile-bytecode"]
+    subprocess.run([*words, "--python", str(out / "bin" / "python"), *packages], check=True)
+
+
+def _wheel() -> Path:
+    """Return the newest wheel of mr-dedup.
+
+    Raises:
+        ValueError: there is none.
+    """
+    wheels = sorted(WHEELS.glob("mr_dedup-*.whl"), key=lambda path: path.stat().st_mtime)
+    if not wheels:
+        raise ValueError(f"{WHEELS}: contains no wheel of {OURS}; make wheel builds it")
+    return wheels[-1]
+
+
+def _version_of_wheel(wheel: Path) -> str:
+    """Return the version in its name, and the beginning of its SHA-256."""
+    version = wheel.name.split("-")[1]
+    return f"{OURS} {version} ({hashlib.sha256(wheel.read_bytes()).hexdigest()[:12]})"
 
 
 def _build(built: Built, out: Path) -> None:

@@ -66,9 +66,8 @@ def below_floors(measured: Sequence[Measured]) -> list[str]:
 
 def run(corpus: Corpus, work: Path) -> list[Measured]:
     """Return what was measured of the tools that are installed here."""
-    tools = chosen([*FLOORS])
-    if importlib.util.find_spec("datasketch"):
-        tools += [replace(tool, environment="") for tool in chosen(["datasketch aligned"])]
+    names = [*FLOORS, *(["datasketch aligned"] if importlib.util.find_spec("datasketch") else [])]
+    tools = [replace(tool, environment="") for tool in chosen(names)]
     return list(measure(tools, corpus, Setting(_LIMITS, 1, work, work)))
 
 

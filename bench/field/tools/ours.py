@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
+from bench.field.environments import OURS
 from bench.field.quality import Outcome, decisions_of
 from bench.field.tools.tool import Task, Tool
 
@@ -13,13 +13,13 @@ _LARGE_BYTES = 10 * 10**9
 
 def _tool(name: str, settings: str, *options: str) -> Tool:
     def command(task: Task) -> Sequence[str]:
-        words = [sys.executable, "-m", "mr_dedup", "dedup", str(task.corpus)]
+        words = [task.python, "-m", "mr_dedup", "dedup", str(task.corpus)]
         words += ["-o", str(task.out / "result"), "--quiet", *options]
         if task.corpus_bytes >= _LARGE_BYTES and "-r" not in options:
             words += ["--memory", "4GB"]
         return words
 
-    return Tool(name, "", settings, command, outcome=_outcome)
+    return Tool(name, OURS, settings, command, outcome=_outcome)
 
 
 def _outcome(task: Task) -> Outcome:

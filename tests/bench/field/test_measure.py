@@ -173,6 +173,12 @@ def test_another_file_is_not_a_result(tmp_path, text):
 
 
 def test_the_command_measures_adds_and_reports(made, capsys):
+    environment = made / "environments" / "mr-dedup"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "made").write_text("mr-dedup 1.0\n")
+    python = environment / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     out = made / "field-0.json"
     words = [str(made / "corpus"), "--out", str(out), "--truth", str(made / "truth")]
     words += ["--environments", str(made / "environments"), "--work", str(made)]
@@ -247,7 +253,8 @@ def test_quality_below_a_floor_is_reported(made):
 
 def test_ours_is_not_below_its_floors_on_a_small_corpus(made):
     corpus = Corpus.read(made / "corpus", made / "truth")
-    found = list(measure(chosen(["mr-dedup", "mr-dedup local"]), corpus, setting(made)))
+    tools = [replace(tool, environment="") for tool in chosen(["mr-dedup", "mr-dedup local"])]
+    found = list(measure(tools, corpus, setting(made)))
     assert quick.below_floors(found) == []
 
 

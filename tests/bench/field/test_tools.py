@@ -1,8 +1,10 @@
 """The set-ups of tools; those that need nothing but this environment are run."""
 
 import importlib.util
+import re
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.field import environments
+from bench.field.environments import OURS
 from bench.field.inputs import converted
 from bench.field.outcomes import check, kept_documents
 from bench.field.running import DONE, Command, Limits, run
@@ -18,8 +21,8 @@ from bench.field.tools.tool import JSON_LINES, ONE_PARQUET, PARQUET, PROGRAMS, c
 from tests.bench.field.made_corpus import write_corpus
 
 HERE = [
-    *(tool.name for tool in TOOLS if not tool.environment and "spark" not in tool.name),
-    *(tool.name for tool in TOOLS if importlib.util.find_spec(tool.environment or "absent")),
+    *(tool.name for tool in TOOLS if tool.environment == OURS and "spark" not in tool.name),
+    *(tool.name for tool in TOOLS if importlib.util.find_spec(tool.environment)),
 ]
 """Ours, and libraries that are installed here too."""
 
@@ -33,7 +36,7 @@ def corpus(tmp_path_factory):
 
 def test_names_are_distinct_and_each_environment_is_pinned():
     assert len({tool.name for tool in TOOLS}) == len(TOOLS)
-    assert {tool.environment for tool in TOOLS} - {""} == set(environments.names())
+    assert {tool.environment for tool in TOOLS} == set(environments.names())
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -139,6 +142,42 @@ def test_an_environment_is_made_as_pinned(tmp_path, monkeypatch):
         Limits(60, 1 << 30),
     )
     assert taken.said == "1.17.0"
+
+
+@pytest.mark.skipif(not shutil.which("uv"), reason="uv is not installed")
+def test_that_of_ours_has_the_newest_wheel(tmp_path, monkeypatch, capsys):
+    pins, wheels = tmp_path / "pins", tmp_path / "dist"
+    pins.mkdir()
+    (pins / "mr-dedup.txt").write_text("# mr-dedup\nsix==1.17.0\n")
+    monkeypatch.setattr(environments, "PINS", pins)
+    monkeypatch.setattr(environments, "WHEELS", wheels)
+    assert environments.main([str(tmp_path), "mr-dedup"]) == 1
+    assert f"{wheels}: contains no wheel of mr-dedup; make wheel" in capsys.readouterr().err
+    versions = []
+    for number in (1, 2):
+        write_wheel(wheels / "mr_dedup-1.0-py3-none-any.whl", f"number = {number}\n")
+        assert environments.main([str(tmp_path), "mr-dedup"]) == 0
+        versions.append(environments.version_of("mr-dedup", tmp_path))
+        python = tmp_path / "mr-dedup" / "bin" / "python"
+        words = [str(python), "-c", "import mr_dedup_number, six; print(mr_dedup_number.number)"]
+        assert run(Command(words, tmp_path), Limits(60, 1 << 30)).said == f"{number}"
+    assert all(re.fullmatch(r"mr-dedup 1\.0 \([0-9a-f]{12}\)", version) for version in versions)
+    assert versions[0] != versions[1]
+
+
+def write_wheel(path, text):
+    """Write a wheel with one module."""
+    path.parent.mkdir(exist_ok=True)
+    info = "mr_dedup-1.0.dist-info"
+    files = {
+        "mr_dedup_number.py": text,
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: mr-dedup\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(name, content)
 
 
 def test_an_environment_that_is_not_made_or_not_known(tmp_path, capsys):
