@@ -103,9 +103,12 @@ def _note(tool: Measured) -> str:
     return f"{note}{reads}{ended}"
 
 
+def all_results(folder: Path = FOLDER) -> list[FieldResult]:
+    """Return what was measured on each corpus, the smallest corpus first."""
+    found = [results.read(path) for path in folder.glob("field-*.json")]
+    return sorted(found, key=lambda result: result.text_bytes)
+
+
 def sections(folder: Path = FOLDER) -> str:
     """Return the sections of all result files, by the size of their corpus."""
-    found = [results.read(path) for path in folder.glob("field-*.json")]
-    if not found:
-        return "There are no results yet."
-    return "\n\n".join(map(section, sorted(found, key=lambda result: result.text_bytes)))
+    return "\n\n".join(map(section, all_results(folder))) or "There are no results yet."
