@@ -63,14 +63,17 @@ TOOLS = (
     _fastdedup("fastdedup exact", "equal texts only", "exact-dedup", "--field", "text"),
     _duplodocus(
         "duplodocus",
-        "its defaults: shingles of 5 tokens of cl100k_base, 14 bands of 8",
+        "its defaults: shingles of 5 tokens of cl100k, 14 bands of 8; the default name of these "
+        "tokens, cl100k_base, is unknown to it",
         "minhash-memory",
+        *("--tokenizer", "cl100k"),
     ),
     _duplodocus(
         "duplodocus aligned",
-        "shingles of 3 words of Unicode, 14 bands of 8; it has bands instead of a threshold",
+        "shingles of 3 words and the 2 spaces between them, 14 bands of 8; it has bands instead of "
+        "a threshold",
         "minhash-memory",
-        *("--tokenizer", "uniseg", "--ngram-size", "3"),
+        *("--tokenizer", "uniseg", "--ngram-size", "5"),
     ),
     _duplodocus("duplodocus exact", "equal texts only", "exact-dedup-memory"),
 )
