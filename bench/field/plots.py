@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE = 1e-5
 _OURS = "mr-dedup"
-_MARKERS = "osD^vP"
+_MARKERS = "osD^vPX*<>ph"
 
 
 class Cost(NamedTuple):

@@ -28,6 +28,16 @@ def _outcome(task: Task) -> Outcome:
 
 _COMPARED = "shingles of 3 words are compared, at least 0.8 is a duplicate"
 
+_METHODS = {
+    "super-shingles": "super-shingles",
+    "simhash": "simhash",
+    "segments": "segment signatures",
+    "winnowing": "winnowed fingerprints",
+    "text-profile": "the profile of frequent words",
+    "keywords": "keywords",
+    "abstract": "the beginning of texts",
+}
+
 TOOLS = (
     _tool("mr-dedup", f"defaults: candidates by MinHash; {_COMPARED}"),
     _tool("mr-dedup local", f"the same by a process for each task; {_COMPARED}", "-r", "local"),
@@ -36,11 +46,9 @@ TOOLS = (
         f"the same on Spark on this machine; {_COMPARED}",
         *("-r", "spark", "--master", "local[2]"),
     ),
-    _tool(
-        "mr-dedup super-shingles",
-        f"candidates by super-shingles; {_COMPARED}",
-        *("--method", "super-shingles"),
+    *(
+        _tool(f"mr-dedup {method}", f"candidates by {named}; {_COMPARED}", "--method", method)
+        for method, named in _METHODS.items()
     ),
-    _tool("mr-dedup simhash", f"candidates by simhash; {_COMPARED}", *("--method", "simhash")),
     _tool("mr-dedup exact", "only texts that are equal when normalised", "--method", "exact"),
 )

@@ -70,6 +70,10 @@ def test_tools_are_chosen_once_in_the_order_of_the_names():
     ]
 
 
+# a changed word is one of the keywords
+ONLY_COPIES = {"mr-dedup keywords", *(tool.name for tool in TOOLS if "exact" in tool.name)}
+
+
 @pytest.mark.parametrize("name", HERE)
 def test_a_tool_drops_copies(name, corpus, tmp_path):
     [tool] = chosen([name])
@@ -84,7 +88,7 @@ def test_a_tool_drops_copies(name, corpus, tmp_path):
     kept = set(outcome.kept.to_pylist())
     # which of two is kept is the tool's choice
     assert len(kept & {"a/page 0", "b/copy"}) == 1
-    assert len(kept & {"a/page 1", "b/near"}) == (2 if "exact" in name else 1)
+    assert len(kept & {"a/page 1", "b/near"}) == (2 if name in ONLY_COPIES else 1)
     assert {f"a/page {number}" for number in range(2, 30)} <= kept
     if outcome.kept_for is not None:
         for row in outcome.kept_for.to_pylist():
