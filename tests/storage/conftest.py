@@ -22,8 +22,8 @@ def gcs_server():
 
 
 @pytest.fixture(scope="session")
-def azure_server(tmp_path_factory):
-    with servers.azurite(tmp_path_factory.mktemp("azurite")) as uri:
+def azure_server():
+    with servers.azurite() as uri:
         yield uri
 
 

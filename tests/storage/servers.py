@@ -411,12 +411,12 @@ def azurite_program() -> Path:
 
 
 @contextlib.contextmanager
-def azurite(folder) -> Iterator[str]:
+def azurite() -> Iterator[str]:
     """Yield the address of a server of Azure Blob Storage."""
     port = free_port()
-    command = [str(azurite_program()), "--blobPort", str(port), "--location", str(folder)]
-    command += ["--silent", "--skipApiVersionCheck", "--inMemoryPersistence"]
-    with subprocess.Popen(command[:3] + command[5:], stdout=subprocess.DEVNULL) as process:
+    command = [str(azurite_program()), "--blobPort", str(port), "--silent", "--disableTelemetry"]
+    command += ["--skipApiVersionCheck", "--inMemoryPersistence"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             await_port(port)
             yield f"http://127.0.0.1:{port}"
