@@ -230,7 +230,7 @@ def test_a_decontamination_of_a_store_is_that_of_this_machine(made, writable, ca
 
 
 def test_items_are_searched_for_in_the_chunks_that_are_not_done(made, writable, capfd, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 30_000)
     of = uploaded(made, writable)
     exam = {"question": "Which words does not a single page of these have, and why is that so?"}
     writable.write("evals/exam.jsonl", json.dumps(exam).encode())
@@ -247,7 +247,7 @@ def test_items_are_searched_for_in_the_chunks_that_are_not_done(made, writable, 
     with monkeypatch.context() as patch:
         patch.setattr(Stages, "finish", interrupted)
         assert main([*words, "-o", of("found")]) == 130
-    assert searched[0] > 3
+    assert 3 < searched[0] < 20
     assert ".found.unfinished: completed stages; --resume continues" in capfd.readouterr().err
     writing.remove(of(".found.unfinished/found/00000002"))
     run(capfd, *words, "-o", of("found"), "--resume")
