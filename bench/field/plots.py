@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from bench.field.environments import OURS
 from bench.field.results import FieldResult
 from bench.field.running import DONE
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEAST_SHARE = 1e-5
-_OURS = "mr-dedup"
 _MARKERS = "osD^vPX*<>ph"
 
 
@@ -26,8 +26,8 @@ class Cost(NamedTuple):
         gigabytes: of text in the corpus.
         seconds: CPU seconds a gigabyte.
         memory_bytes: at the peak.
-        missed: the share of pairs of which both were kept, at a similarity of 0.8; None if there
-            is no truth.
+        missed: the share of pairs of which both were kept, at a similarity of 0.8; None if
+            quality was not measured.
         wrong: the share of dropped documents that have no similar kept one; None if nothing was
             dropped.
     """
@@ -109,7 +109,7 @@ def draw_growth(results: Sequence[FieldResult]) -> Figure:
 
 def _dot(axes: Axes, across: float, up: float, tool: str, drawn: Sequence[Cost]) -> None:
     colour, marker = _look(tool, drawn)
-    size = 60 if tool == _OURS else 30
+    size = 60 if tool == OURS else 30
     axes.scatter([across], [up], s=size, color=colour, marker=marker, label=tool)
 
 
