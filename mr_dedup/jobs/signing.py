@@ -48,9 +48,11 @@ def signing(
         sets = None if shingles is None else shingle_sets(texts, shingles, max_hashes)
         return simhash(texts, options, frequencies), columns_of(methods, signed), sets
 
-    if minhash is None and winnowing is None:
+    with_sets = (
+        shingles is not None and can_be_combined(options) and _same_shingles(shingles, options)
+    )
+    if minhash is None and winnowing is None and not with_sets:
         return separately
-    with_sets = shingles is not None and _same_shingles(shingles, options)
     wanted = Wanted(
         0 if minhash is None else minhash.sketch_bytes,
         0 if winnowing is None else winnowing.window,
