@@ -171,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, _interrupt)
     try:
         with dependable_streams(), at_forced_end(_report_interrupt):
-            return _complete(sys.argv[1:] if argv is None else argv)
+            return _complete(sys.argv[1:], True) if argv is None else _complete(argv, False)
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)
@@ -194,7 +194,33 @@ def _configure_process() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
 
 
-def _complete(argv: Sequence[str]) -> int:
+class _WithoutPandas:
+    """A finder of modules that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object, target: object = None) -> None:
+        """Raise ModuleNotFoundError for pandas; leave others to the next finder."""
+        if name == "pandas":
+            raise ModuleNotFoundError(f"{name} is not looked for", name=name)
+
+
+def _leave_out_pandas() -> None:
+    """Keep PyArrow from importing pandas with its first array: 0.2 s, and as much in each task.
+
+    It does so if pandas is installed, to recognise its columns, of which no command makes an array.
+    It looks once; whatever needs pandas later, as Spark may, imports it as always.
+    """
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _WithoutPandas)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(_WithoutPandas)
+
+
+def _complete(argv: Sequence[str], is_own_process: bool) -> int:
+    """Parse a command line and run its command; return the exit code."""
     if not argv:
         from mr_dedup.cli.first_steps import FIRST_STEPS
 
@@ -204,6 +230,8 @@ def _complete(argv: Sequence[str]) -> int:
     try:
         try:
             arguments = _parsed(argv)
+            if is_own_process:
+                _leave_out_pandas()
             with (
                 quiet_messages(arguments.quiet),
                 messages_as_json(arguments.log_format == "json"),
