@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         earlier = results.read(options.out) if options.out.exists() else None
         corpus = Corpus.read(options.corpus.resolve(), options.truth)
         limits = Limits(options.limit, int(options.memory * 2**30))
+        if options.work:
+            options.work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=options.work, prefix="field-") as work:
             environments = options.environments.resolve()
             setting = Setting(limits, options.rounds, environments, Path(work), options.workers)
