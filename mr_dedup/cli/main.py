@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import gc
 import importlib
 import os
 import shlex
@@ -33,6 +32,7 @@ from mr_dedup.cli.streams import (
     print_message,
     quiet_messages,
 )
+from mr_dedup.engines.process import collect_rarely, leave_out_pandas, set_variables
 from mr_dedup.errors import (
     MrDedupError,
     NothingReadError,
@@ -162,7 +162,8 @@ def command() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     if argv is None:
-        _configure_process()
+        set_variables()
+        collect_rarely()
     forget_copies()
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in INTERRUPTS}
@@ -177,48 +178,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, handler)
 
 
-_OBJECTS_BETWEEN_COLLECTIONS = 250_000
-"""New objects until Python collects garbage; its default is 700."""
-
-
-def _configure_process() -> None:
-    """Set what suits a process that runs one command: 0.3 s of a de-duplication of 30 MB.
-
-    Variables that the user has set are kept.
-    """
-    from mr_dedup.engines.resources import PROCESS_VARIABLES
-
-    for name, value in PROCESS_VARIABLES.items():
-        os.environ.setdefault(name, value)
-    # objects that imports make stay: to traverse them every 700 objects takes 0.15 s
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
-
-
-class _WithoutPandas:
-    """A finder of modules that finds no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, path: object, target: object = None) -> None:
-        """Raise ModuleNotFoundError for pandas; leave others to the next finder."""
-        if name == "pandas":
-            raise ModuleNotFoundError(f"{name} is not looked for", name=name)
-
-
-def _leave_out_pandas() -> None:
-    """Keep PyArrow from importing pandas with its first array: 0.2 s, and as much in each task.
-
-    It does so if pandas is installed, to recognise its columns, of which no command makes an array.
-    It looks once; whatever needs pandas later, as Spark may, imports it as always.
-    """
-    import pyarrow as pa
-
-    sys.meta_path.insert(0, _WithoutPandas)
-    try:
-        pa.array([0])
-    finally:
-        sys.meta_path.remove(_WithoutPandas)
-
-
 def _complete(argv: Sequence[str], is_own_process: bool) -> int:
     """Parse a command line and run its command; return the exit code."""
     if not argv:
@@ -231,7 +190,7 @@ def _complete(argv: Sequence[str], is_own_process: bool) -> int:
         try:
             arguments = _parsed(argv)
             if is_own_process:
-                _leave_out_pandas()
+                leave_out_pandas()
             with (
                 quiet_messages(arguments.quiet),
                 messages_as_json(arguments.log_format == "json"),

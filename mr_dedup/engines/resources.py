@@ -19,16 +19,6 @@ class _Files(NamedTuple):
 _V1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _V2 = _Files("memory.max", "memory.current", "inactive_file")
 
-PROCESS_VARIABLES = {
-    # no kernel has linear algebra, and NumPy's library starts a thread for each core
-    "OPENBLAS_NUM_THREADS": "1",
-    # batches take the memory again that the ones before have freed: it is kept for a second, not
-    # given back after 10 ms and cleared by the system each time; an eighth of the time of a run
-    "ARROW_DEFAULT_MEMORY_POOL": "mimalloc",
-    "MIMALLOC_PURGE_DELAY": "1000",
-}
-"""Variables of the environment that suit a process of ours, unless they are set."""
-
 
 def core_count(cores: int | None = None) -> int:
     """Return ``cores``, by default the number of those that this process may run on."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mr_dedup.engines.package import pack
-from mr_dedup.engines.resources import PROCESS_VARIABLES
+from mr_dedup.engines.process import PROCESS_VARIABLES
 from mr_dedup.errors import MrDedupError
 
 PACKAGE = "mr_dedup_package"

@@ -17,6 +17,7 @@ import pyarrow as pa
 from mrjob.job import MRJob
 from mrjob.step import MRStep
 
+from mr_dedup.engines.process import collect_rarely, leave_out_pandas
 from mr_dedup.engines.streaming.counters import (
     COUNTS_KEY,
     GROUP,
@@ -208,4 +209,7 @@ def _unused(*_: object) -> NoReturn:
 
 
 if __name__ == "__main__":
+    # the script that runs it has set the variables
+    collect_rarely()
+    leave_out_pandas()
     TableJob.run()

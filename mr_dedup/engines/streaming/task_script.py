@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from mr_dedup.engines.process import PROCESS_VARIABLES
 from mr_dedup.engines.streaming.task_environment import (
     BYTES_VARIABLE,
     DESCRIPTIONS,
@@ -152,6 +153,8 @@ def task_script(
         f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE} BYTES={BYTES_VARIABLE} LINES={LINES}",
         f"MANIFEST={MANIFEST} SPLIT_INPUTS={SPLIT_INPUTS} TAB='\t'",
         f"INPUT={INPUT} DESCRIPTIONS={DESCRIPTIONS}",
+        # unless the cluster sets them
+        *(f'export {name}="${{{name}-{value}}}"' for name, value in PROCESS_VARIABLES.items()),
     ]
     run = _FETCH_AND_RUN if reads_manifest else _RUN
     return [
