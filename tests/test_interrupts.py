@@ -81,7 +81,7 @@ def test_what_ends_in_order_is_not_ended_by_force():
         import sys, time
         from mr_dedup import interrupts
         from mr_dedup.cli import main
-        def run(argv):
+        def run(argv, is_own_process):
             soon()
             try:
                 time.sleep(600)

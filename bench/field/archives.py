@@ -34,6 +34,8 @@ _DAMAGE = (
     NotImplementedError,
     RuntimeError,
     ValueError,
+    # a damaged header of gzip, in some versions of Python: tarfile._Stream has no "exception" yet
+    AttributeError,
 )
 
 

@@ -105,6 +105,17 @@ def test_an_overwritten_archive_never_ends_otherwise_than_by_an_archive_error(ma
         assert len(found) <= len(FILES)
 
 
+@pytest.mark.parametrize("flags", range(256))
+def test_any_flags_of_gzip_are_read_or_an_archive_error(tmp_path, flags):
+    archive = tgz(tmp_path / "made", FILES)
+    content = archive.read_bytes()
+    archive.write_bytes(content[:3] + bytes([flags]) + content[4:])
+    try:
+        assert contents(archive) == {name: text for name, text in FILES}
+    except ArchiveError as error:
+        assert str(error).startswith("made: ")
+
+
 @pytest.mark.parametrize("make", [deb, tgz, zipped])
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_UNPACKED_BYTES"])
 def test_archives_of_too_much_are_refused(make, limit, tmp_path, monkeypatch):
