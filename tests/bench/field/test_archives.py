@@ -111,9 +111,10 @@ def test_any_flags_of_gzip_are_read_or_an_archive_error(tmp_path, flags):
     content = archive.read_bytes()
     archive.write_bytes(content[:3] + bytes([flags]) + content[4:])
     try:
-        assert contents(archive) == {name: text for name, text in FILES}
-    except ArchiveError as error:
-        assert str(error).startswith("made: ")
+        found = contents(archive)
+    except ArchiveError:
+        return
+    assert found == dict(FILES)
 
 
 @pytest.mark.parametrize("make", [deb, tgz, zipped])
