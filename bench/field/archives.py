@@ -34,8 +34,6 @@ _DAMAGE = (
     NotImplementedError,
     RuntimeError,
     ValueError,
-    # a damaged header of gzip, in some versions of Python: tarfile._Stream has no "exception" yet
-    AttributeError,
 )
 
 
@@ -91,7 +89,7 @@ def files_of(
         elif magic.startswith(b"PK"):
             yield from _files_of_zip(archive, limits)
         else:
-            with tarfile.open(archive, "r|*", errors="backslashreplace") as tar:
+            with _opened_tar(archive) as tar:
                 yield from _files_of_tar(tar, limits)
     except _DAMAGE as error:
         raise ArchiveError(f"{archive.name}: {error}") from error
@@ -108,6 +106,14 @@ def _files_of_deb(archive: Path, limits: _Limits) -> Iterator[ArchivedFile]:
             pass
     if unpacked.returncode:
         raise tarfile.ReadError(f"dpkg-deb ended with {unpacked.returncode}")
+
+
+def _opened_tar(archive: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(archive, "r|*", errors="backslashreplace")
+    except AttributeError as error:
+        # of Python 3.11.2, in a damaged header of gzip: tarfile._Stream has no "exception" yet
+        raise tarfile.ReadError("a damaged header") from error
 
 
 def _files_of_tar(tar: tarfile.TarFile, limits: _Limits) -> Iterator[ArchivedFile]:

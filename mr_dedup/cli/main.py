@@ -161,7 +161,8 @@ def command() -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    if argv is None:
+    is_own_process = argv is None
+    if is_own_process:
         set_variables()
         collect_rarely()
     forget_copies()
@@ -172,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, _interrupt)
     try:
         with dependable_streams(), at_forced_end(_report_interrupt):
-            return _complete(sys.argv[1:], True) if argv is None else _complete(argv, False)
+            return _complete(sys.argv[1:] if argv is None else argv, is_own_process)
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)

@@ -38,8 +38,6 @@ def signing(
 
     Sets are cut at ``max_hashes`` hashes.
     """
-    minhash = _combinable(MinHash, options, methods)
-    winnowing = _combinable(Winnowing, options, methods)
 
     def separately(
         texts: pa.LargeStringArray,
@@ -48,9 +46,11 @@ def signing(
         sets = None if shingles is None else shingle_sets(texts, shingles, max_hashes)
         return simhash(texts, options, frequencies), columns_of(methods, signed), sets
 
-    with_sets = (
-        shingles is not None and can_be_combined(options) and _same_shingles(shingles, options)
-    )
+    if not can_be_combined(options):
+        return separately
+    minhash = _combinable(MinHash, options, methods)
+    winnowing = _combinable(Winnowing, options, methods)
+    with_sets = shingles is not None and _same_shingles(shingles, options)
     if minhash is None and winnowing is None and not with_sets:
         return separately
     wanted = Wanted(
@@ -84,8 +84,6 @@ def _combinable(
     kind: type[M], options: FeatureOptions, methods: Sequence[SignatureMethod]
 ) -> M | None:
     """Return the first method of a kind, of the shingles that fingerprints are made of."""
-    if not can_be_combined(options):
-        return None
     for method in methods:
         if isinstance(method, kind) and _same_shingles(method.options, options):
             return method
