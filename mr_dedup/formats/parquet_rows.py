@@ -7,6 +7,7 @@ looked up whose metadata is damaged.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,17 +23,25 @@ _BUFFER_BYTES = 1 << 20
 _MAX_ROWS = 1 << 14
 
 _FEW_ROWS = 16
-"""Rows decoded at a time of texts that are stored by their differences."""
+_SOME_ROWS = 256
+"""Rows with texts that are decoded at a time: a text may be stored once for all of them.
+
+Some if dictionaries are read as such, since each batch gets all of them, or all columns.
+"""
+
+_MAX_DECODED_BYTES = 64 << 20
+"""If so many rows take more, rows are decoded one by one from there on."""
 
 
 class ParquetRows:
     """An open Parquet file; damage raises FormatError with its name."""
 
     def __init__(self, source: pa.NativeFile, name: str) -> None:
-        self._source = source
         self._name = name
-        self._file = self._opened([])
         with _decoding(name):
+            self._file = pq.ParquetFile(
+                source, buffer_size=_BUFFER_BYTES, page_checksum_verification=True
+            )
             self.schema: pa.Schema = self._file.schema_arrow
             self.columns: list[str] = self.schema.names
         metadata = self._file.metadata
@@ -41,97 +50,85 @@ class ParquetRows:
         self.group_bytes: list[int] = [group.total_byte_size for group in groups]
 
     def rows(
-        self, group: int, columns: Sequence[str] | None, repeated: Sequence[str], size_bytes: int
+        self, group: int, columns: Sequence[str] | None, texts: Sequence[str], size_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group, about ``size_bytes`` at a time.
+        """Yield the rows of a row group, at most about ``size_bytes`` at a time.
 
         Args:
             group: the number of the row group.
             columns: the columns to read; None for all.
-            repeated: text columns to read as dictionaries, if their encoding allows it; batches
-                are so small that they have ``size_bytes`` when they are decoded.
+            texts: those of them that contain texts, which may be stored once for many rows: 16 rows
+                are decoded at a time, or 256 of all columns or with columns that are
+                dictionaries; once they took more than 64 MB, without the latter, single rows.
             size_bytes: the size of batches.
 
         Raises:
             FormatError: these columns are damaged; all rows before the damage are yielded first.
         """
         total = self.group_rows[group]
-        at_once = min(_MAX_ROWS, max(1, size_bytes * total // max(1, self.group_bytes[group])))
+        at_once = max(1, size_bytes * total // max(1, self.group_bytes[group]))
+        has_dictionaries = self._has_dictionaries(columns)
+        if texts:
+            is_costly = columns is None or has_dictionaries
+            at_once = min(at_once, _SOME_ROWS if is_costly else _FEW_ROWS)
         taken = 0
-        for batch in self._up_to_damage(group, at_once, columns, repeated):
-            for piece in _pieces(batch[: total - taken], repeated, size_bytes):
-                taken += len(piece)
-                yield piece
+        for batch in self._up_to_damage(group, min(at_once, _MAX_ROWS), columns):
+            missing = total - taken
+            taken += min(missing, len(batch))
+            batch = batch if len(batch) <= missing else batch[:missing]
+            if texts and (has_dictionaries or batch.nbytes > size_bytes):
+                yield from _pieces(batch, texts, size_bytes)
+            else:
+                yield batch
         if taken != total:
             reason = f"row group {group} has {taken} rows, expected {total}"
             raise FormatError(self._name, None, reason)
+
+    def _has_dictionaries(self, columns: Sequence[str] | None) -> bool:
+        read = (field for field in self.schema if columns is None or field.name in columns)
+        return any(pa.types.is_dictionary(field.type) for field in read)
 
     def count_rows(self, group: int, columns: Sequence[str]) -> int:
         """Return how many rows of ``columns`` of a row group can be read before damage."""
         rows = 0
         with contextlib.suppress(FormatError):
-            for batch in self._batches(self._file, group, 1, columns):
+            for batch in self._batches(group, 1, columns):
                 rows += len(batch)
         return rows
 
     def _up_to_damage(
-        self, group: int, at_once: int, columns: Sequence[str] | None, repeated: Sequence[str]
+        self, group: int, at_once: int, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
         taken = 0
+        # with dictionaries single rows are slow: each comes with all of them
+        max_bytes = math.inf if self._has_dictionaries(columns) else _MAX_DECODED_BYTES
         try:
-            for batch in self._some_as_dictionaries(group, at_once, columns, repeated):
+            for batch in self._batches(group, at_once, columns):
                 taken += len(batch)
                 yield batch
-            return
+                if len(batch) > 1 and batch.nbytes > max_bytes:
+                    break
+            else:
+                return
         except FormatError:
             # rows are decoded in batches: read one by one up to the damage
             pass
-        for row, batch in enumerate(self._batches(self._file, group, 1, columns)):
+        for row, batch in enumerate(self._batches(group, 1, columns)):
             if row >= taken:
                 yield batch
 
-    def _some_as_dictionaries(
-        self, group: int, at_once: int, columns: Sequence[str] | None, repeated: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
-        taken = 0
-        if repeated:
-            try:
-                for batch in self._batches(self._opened(repeated), group, at_once, columns):
-                    taken += len(batch)
-                    yield batch
-                return
-            except FormatError:
-                # texts stored by their differences cannot be read so; damage is met again below
-                at_once = min(at_once, _FEW_ROWS)
-        for batch in self._batches(self._file, group, at_once, columns):
-            known = min(taken, len(batch))
-            taken -= known
-            if known < len(batch):
-                yield batch.slice(known)
-
-    def _opened(self, repeated: Sequence[str]) -> pq.ParquetFile:
-        with _decoding(self._name):
-            return pq.ParquetFile(
-                self._source,
-                read_dictionary=list(repeated),
-                buffer_size=_BUFFER_BYTES,
-                page_checksum_verification=True,
-            )
-
     def _batches(
-        self, file: pq.ParquetFile, group: int, rows: int, columns: Sequence[str] | None
+        self, group: int, rows: int, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
-        batches = file.iter_batches(rows, [group], columns=columns, use_threads=False)
-        while True:
-            with _decoding(self._name):
-                batch = next(batches, None)
-                for column in batch or ():
+        has_dictionaries = self._has_dictionaries(columns)
+        with _decoding(self._name):
+            batches = self._file.iter_batches(rows, [group], columns=columns, use_threads=False)
+            for batch in batches:
+                for column in batch if has_dictionaries else ():
                     if pa.types.is_dictionary(column.type):
                         # the decoder does not check the bounds of indices; this does
                         pa.DictionaryArray.from_arrays(column.indices, column.dictionary)
-            if batch is None:
-                return
-            yield batch
+                yield batch
 
 
 @contextlib.contextmanager

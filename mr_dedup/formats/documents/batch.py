@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,10 @@ _CHUNK_BYTES = 1 << 19
 
 _DOCUMENT_BYTES = 64
 """What a document counts besides its text, so that empty ones fill a batch too."""
+
+
+LargeStrings: TypeAlias = pa.LargeStringArray | pa.ChunkedArray
+"""An array of large strings, or several one after another."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,10 @@ class _Chunk:
     """The columns of consecutive documents; ``files`` are numbers of files, int32."""
 
     files: NDArray[np.int32]
-    ids: pa.LargeStringArray
-    texts: pa.LargeStringArray
+    ids: LargeStrings
+    texts: LargeStrings
     offsets: NDArray[np.int64]
-    fields: Sequence[pa.LargeStringArray]
+    fields: Sequence[LargeStrings]
     records: pa.LargeBinaryArray | pa.Table | None
 
 
@@ -84,10 +89,10 @@ class BatchBuilder:
     def add_columns(
         self,
         file: str,
-        ids: pa.LargeStringArray,
-        texts: pa.LargeStringArray,
+        ids: LargeStrings,
+        texts: LargeStrings,
         offsets: NDArray[np.int64],
-        fields: Sequence[pa.LargeStringArray] = (),
+        fields: Sequence[LargeStrings] = (),
         records: pa.LargeBinaryArray | pa.Table | None = None,
     ) -> None:
         """Add documents of one file as columns; ``fields`` in the order of the options."""
@@ -166,12 +171,12 @@ class BatchBuilder:
     def _joined(self) -> DocumentBatch:
         names = list(self._options.fields)
         columns = [
-            pa.concat_arrays([chunk.fields[number] for chunk in self._chunks])
+            _concatenated([chunk.fields[number] for chunk in self._chunks])
             for number in range(len(names))
         ]
         return DocumentBatch(
-            ids=pa.concat_arrays([chunk.ids for chunk in self._chunks]),
-            texts=pa.concat_arrays([chunk.texts for chunk in self._chunks]),
+            ids=_concatenated([chunk.ids for chunk in self._chunks]),
+            texts=_concatenated([chunk.texts for chunk in self._chunks]),
             files=pa.DictionaryArray.from_arrays(
                 # of an array of NumPy it would import numpy.ma, which takes 10 ms
                 pa.array(np.concatenate([chunk.files for chunk in self._chunks])),
@@ -181,6 +186,13 @@ class BatchBuilder:
             fields=pa.table(columns, names=names) if names else None,
             records=_joined_records([chunk.records for chunk in self._chunks]),
         )
+
+
+def _concatenated(columns: Sequence[LargeStrings]) -> pa.LargeStringArray:
+    arrays: list[pa.LargeStringArray] = []
+    for column in columns:
+        arrays += column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.concat_arrays(arrays)
 
 
 def _joined_records(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, LargeStrings
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.formats.documents.html_text import text_of_html
@@ -58,13 +58,13 @@ def read_parquet(
                 report.damage(error, max(1, sum(file.group_rows)))
             return
         reader = _Reader(columns, options, report, builder)
-        # reading texts as dictionaries is up to twice as slow, and still faster than JSON
-        wanted, repeated = (None, []) if options.keep_records else (columns.read, columns.texts)
+        wanted = None if options.keep_records else columns.read
         starts = [0, *itertools.accumulate(file.group_rows)]
         for group in range(len(file.group_rows))[part.start : part.stop]:
             first = starts[group]
             try:
-                for rows in file.rows(group, wanted, repeated, options.batch_bytes):
+                batches = file.rows(group, wanted, columns.texts, options.batch_bytes)
+                for rows in _grouped(batches, options.batch_bytes):
                     reader.read(rows, first)
                     first += len(rows)
                     yield from builder.full()
@@ -80,6 +80,25 @@ def read_parquet(
                 lost = starts[group + 1] - first
                 reason = f"{error.reason}; {lost} rows of row group {group} are lost"
                 report.reject_rows(first, reason, max(1, lost))
+
+
+def _grouped(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[pa.Table]:
+    """Yield tables of several batches, of about ``size_bytes``; up to an error of ``batches``."""
+    found: list[pa.RecordBatch] = []
+    found_bytes = 0
+    try:
+        for batch in batches:
+            found.append(batch)
+            found_bytes += batch.nbytes
+            if found_bytes >= size_bytes:
+                yield pa.Table.from_batches(found)
+                found, found_bytes = [], 0
+    except FormatError:
+        if found:
+            yield pa.Table.from_batches(found)
+        raise
+    if found:
+        yield pa.Table.from_batches(found)
 
 
 class _Columns:
@@ -134,22 +153,22 @@ class _Reader:
         self._report = report
         self._builder = builder
 
-    def read(self, rows: pa.RecordBatch, first: int) -> None:
+    def read(self, rows: pa.Table, first: int) -> None:
         """Add ``rows``, the first of which is row ``first`` of the file, to the builder."""
         names = self._columns.read
-        columns: dict[str | None, pa.Array] = {name: _plain(rows.column(name)) for name in names}
+        columns: dict[str | None, pa.ChunkedArray] = {name: _plain(rows[name]) for name in names}
         # a missing field is null
-        columns[None] = pa.nulls(len(rows), pa.large_string())
+        columns[None] = pa.chunked_array([pa.nulls(len(rows), pa.large_string())])
         offsets = np.arange(first, first + len(rows), dtype=np.int64)
         found = self._at_once(columns)
         if found is None:
             valid, found = self._by_row(columns, offsets)
             rows, offsets = rows.filter(pa.array(valid)), offsets[valid]
         ids, texts, fields = found
-        records = pa.Table.from_batches([rows]) if self._options.keep_records else None
+        records = rows if self._options.keep_records else None
         self._builder.add_columns(self._report.file, ids, texts, offsets, fields, records)
 
-    def _at_once(self, columns: Mapping[str | None, pa.Array]) -> _Documents | None:
+    def _at_once(self, columns: Mapping[str | None, pa.ChunkedArray]) -> _Documents | None:
         """Return ids, texts and fields of all rows; None if any is unusual."""
         if not self._columns.ids or self._columns.texts[0] != self._options.text_name:
             return None
@@ -166,7 +185,7 @@ class _Reader:
         return (ids, texts, valid) if len(valid) == len(fields) else None
 
     def _by_row(
-        self, columns: Mapping[str | None, pa.Array], offsets: NDArray[np.int64]
+        self, columns: Mapping[str | None, pa.ChunkedArray], offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], _Documents]:
         """Return a mask of the valid rows, and their ids, texts and fields."""
         valid = np.zeros(len(offsets), dtype=bool)
@@ -189,12 +208,12 @@ class _Reader:
             ],
         )
 
-    def _id(self, columns: Mapping[str | None, pa.Array], number: int) -> str | None:
+    def _id(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> str | None:
         """Return the first id that is not null or empty."""
         values = (_value(columns[name][number]) for name in self._columns.ids)
         return next(filter(None, values), None)
 
-    def _text(self, columns: Mapping[str | None, pa.Array], number: int) -> str:
+    def _text(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> str:
         """Return the text of a row; raise ValueError if it has none that can be read."""
         for name in self._columns.texts:
             value = columns[name][number]
@@ -212,7 +231,7 @@ class _Reader:
         raise ValueError("has neither {!r} nor {!r}".format(*names))
 
 
-_Documents = tuple[pa.LargeStringArray, pa.LargeStringArray, Sequence[pa.LargeStringArray]]
+_Documents = tuple[LargeStrings, LargeStrings, Sequence[LargeStrings]]
 
 
 def _reason(error: Exception) -> str:
@@ -224,11 +243,12 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
-def _as_text(column: pa.Array) -> pa.LargeStringArray | None:
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Return a column as text; None if it is nested or not all of it is UTF-8."""
     try:
         texts = column.cast(pa.string()) if not is_text(column.type) else column
