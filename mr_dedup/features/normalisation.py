@@ -10,6 +10,7 @@ from mr_dedup.features import normalisation_kernels as kernels
 from mr_dedup.features.normalisation_table import Form, NormalisationTable, normalisation_table
 from mr_dedup.features.text_batch import text_batch
 from mr_dedup.features.unicode_table import unicode_table
+from mr_dedup.kernels.arrays import uninitialised, written
 
 
 def normalised(
@@ -64,16 +65,15 @@ def _in_form(texts: pa.LargeStringArray, table: NormalisationTable) -> pa.LargeS
     rows = rows[:changed]
     max_bytes, max_characters = kernels.max_sizes(batch, rows, table)
     unchanged_bytes = int(batch.sizes.sum() - batch.sizes[rows].sum())
-    out = np.empty(int(max_bytes) + unchanged_bytes, np.uint8)
+    out = uninitialised(int(max_bytes) + unchanged_bytes, np.uint8)
     edges = np.empty(len(texts) + 1, np.int64)
     space = kernels.Characters.allocate(int(max_characters))
-    written = kernels.write_texts(batch, rows, table, space, out, edges)
-    out.resize(written, refcheck=False)
+    stop = kernels.write_texts(batch, rows, table, space, out, edges)
     valid = None
     if texts.null_count:
         valid = pa.py_buffer(
             np.packbits(texts.is_valid().to_numpy(zero_copy_only=False), bitorder="little")
         )
     return pa.LargeStringArray.from_buffers(
-        len(texts), pa.py_buffer(edges), pa.py_buffer(out), valid
+        len(texts), pa.py_buffer(edges), pa.py_buffer(written(out, stop)), valid
     )

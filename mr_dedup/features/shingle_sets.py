@@ -14,6 +14,7 @@ from mr_dedup.features.options import SHINGLES, FeatureOptions
 from mr_dedup.features.preparation import prepared_batch
 from mr_dedup.features.shingles import max_shingles, scratch_for, shingle_rule
 from mr_dedup.features.text_batch import TextBatch
+from mr_dedup.kernels.arrays import uninitialised, written
 
 MAX_SHINGLES = 1 << 14
 """Maximum number of hashes stored of a text, 128 KB. Of a longer text the smallest hashes are
@@ -94,7 +95,7 @@ class ShingleSets:
         for part, at in zip(parts, chosen, strict=True):
             sizes[at] = part.sizes[rows[at]]
         offsets = _offsets(sizes, max_hashes)
-        hashes = np.empty(int(offsets[-1]), np.uint64)
+        hashes = uninitialised(int(offsets[-1]), np.uint64)
         for part, at in zip(parts, chosen, strict=True):
             kernels.gather(part.arrays[0], part.arrays[2], rows[at], offsets[:-1][at], hashes)
         return cls(offsets, sizes, hashes, max_hashes)
@@ -166,12 +167,11 @@ def shingle_sets(
     batch = prepared_batch(texts, options)
     sizes = np.empty(len(texts), np.uint64)
     hashes = space_for_sets(batch, options, max_hashes)
-    written = kernels.fill_sets(
+    stop = kernels.fill_sets(
         batch, shingle_rule(options, weighted=False), scratch_for(batch.longest, options),
         np.uint64(max_hashes), sizes, hashes,
     )  # fmt: skip
-    hashes.resize(written, refcheck=False)
-    return ShingleSets.of_sizes(sizes.view(np.int64), hashes, max_hashes)
+    return ShingleSets.of_sizes(sizes.view(np.int64), written(hashes, stop), max_hashes)
 
 
 def space_for_sets(
@@ -179,7 +179,7 @@ def space_for_sets(
 ) -> NDArray[np.uint64]:
     """Return space for the sets of texts, each cut to ``max_hashes`` hashes.
 
-    To be resized to what is written: what is not touched takes addresses, no memory.
+    Of which ``written`` is to be copied.
     """
     shingles = max_shingles(batch.sizes.astype(np.int64), options)
-    return np.empty(int(np.minimum(shingles, max_hashes).sum()), np.uint64)
+    return uninitialised(int(np.minimum(shingles, max_hashes).sum()), np.uint64)

@@ -14,6 +14,7 @@ from mr_dedup.features.options import WEIGHT_ONE, FeatureOptions
 from mr_dedup.features.preparation import prepare, table_for
 from mr_dedup.features.shingle_kernels import Scratch, ShingleRule, find_features
 from mr_dedup.features.token_kernels import Tokens
+from mr_dedup.kernels.arrays import uninitialised
 
 
 def max_shingles(
@@ -47,17 +48,17 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> Scratch:
     max_pieces = int(max_shingles(size_bytes, options))
     pieces = tokens
     if options.unit == "characters":
-        starts, stops = np.empty((2, max_pieces), np.uint32)
+        starts, stops = uninitialised(2 * max_pieces, np.uint32).reshape(2, -1)
         pieces = Tokens(tokens.text, starts, stops)
     rounded = (max_pieces + 15) // 8 * 8
     slots = 1 << (2 * rounded - 1).bit_length()
     return Scratch(
         tokens,
         pieces,
-        np.empty(rounded, np.uint64),
-        np.empty(rounded, np.int32),
-        np.empty(slots, np.uint64),
-        np.empty(slots, np.uint32),
+        uninitialised(rounded, np.uint64),
+        uninitialised(rounded, np.int32),
+        uninitialised(slots, np.uint64),
+        uninitialised(slots, np.uint32),
     )
 
 

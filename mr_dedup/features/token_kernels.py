@@ -14,6 +14,7 @@ from numpy import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD, UnicodeTable
+from mr_dedup.kernels.arrays import uninitialised
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import (
     BLOCK_BYTES,
@@ -50,9 +51,9 @@ class Tokens(NamedTuple):
         """Return space for texts of up to ``size_bytes``."""
         max_tokens = size_bytes // 2 + 2
         return cls(
-            np.empty(2 * size_bytes + 2 * COPY_BYTES, np.uint8),
-            np.empty(max_tokens, np.uint32),
-            np.empty(max_tokens, np.uint32),
+            uninitialised(2 * size_bytes + 2 * COPY_BYTES, np.uint8),
+            uninitialised(max_tokens, np.uint32),
+            uninitialised(max_tokens, np.uint32),
         )
 
 

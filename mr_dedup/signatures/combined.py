@@ -15,6 +15,7 @@ from mr_dedup.features.preparation import prepared_batch
 from mr_dedup.features.shingle_sets import ShingleSets, space_for_sets
 from mr_dedup.features.shingles import scratch_for, shingle_rule
 from mr_dedup.fingerprints.simhash import Fingerprints
+from mr_dedup.kernels.arrays import written
 from mr_dedup.signatures import combined_kernels as kernels
 from mr_dedup.signatures.minwise import NO_ORDERS, MinwiseHashes, empty_values, orders_of
 from mr_dedup.signatures.protocol import Signatures
@@ -76,15 +77,17 @@ def combined(texts: pa.LargeStringArray, options: FeatureOptions, wanted: Wanted
     keys = space_for_keys(batch, options) if window else np.empty(0, np.uint64)
     hashes = space_for_sets(batch, options, max_hashes)
     values = empty_values(len(texts), permutations)
-    written = kernels.sign_texts(
+    stop = kernels.sign_texts(
         batch, shingle_rule(options), scratch_for(batch.longest, options), orders,
         np.uint64(max_hashes), np.uint64(window),
         kernels.Results(fingerprints, occurrences, values, sizes, hashes, ends, keys),
     )  # fmt: skip
-    hashes.resize(written, refcheck=False)
+    sets = None
+    if max_hashes:
+        sets = ShingleSets.of_sizes(sizes.view(np.int64), written(hashes, stop), max_hashes)
     return Combined(
         Fingerprints(fingerprints, occurrences),
         MinwiseHashes(values, occurrences) if permutations else None,
         signatures_of(ends, keys) if window else None,
-        ShingleSets.of_sizes(sizes.view(np.int64), hashes, max_hashes) if max_hashes else None,
+        sets,
     )

@@ -20,6 +20,7 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch
 from mr_dedup.features.shingles import max_shingles, scratch_for, shingle_rule
 from mr_dedup.features.text_batch import TextBatch
+from mr_dedup.kernels.arrays import uninitialised, written
 from mr_dedup.signatures import winnowing_kernels as kernels
 from mr_dedup.signatures.parameters import MethodOfWords, check_range
 from mr_dedup.signatures.protocol import Signatures
@@ -113,11 +114,12 @@ class Winnowing(MethodOfWords):
 
 def space_for_keys(batch: TextBatch, options: FeatureOptions) -> NDArray[np.uint64]:
     """Return space for the keys of texts: what is not written takes addresses, no memory."""
-    return np.empty(int(np.sum(max_shingles(batch.sizes.astype(np.int64), options))), np.uint64)
+    size = int(np.sum(max_shingles(batch.sizes.astype(np.int64), options)))
+    return uninitialised(size, np.uint64)
 
 
 def signatures_of(ends: NDArray[np.uint64], keys: NDArray[np.uint64]) -> Signatures:
     """Return signatures with the written ones of ``keys``, of which all others are released."""
     offsets = ends.view(np.int64)
-    keys.resize(int(offsets[-1]), refcheck=False)
+    keys = written(keys, int(offsets[-1]))
     return Signatures(offsets, keys, np.empty((offsets.size - 1, 0), np.uint8))
