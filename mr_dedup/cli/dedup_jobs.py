@@ -33,7 +33,7 @@ COPIES, EARLIER_COPIES = "documents", "earlier"
 TABLES = "tables"
 """The directory of a run where tasks of Hadoop leave tables for those of the next step."""
 
-_MEMORY_SHARES = 2
+_MEMORY_SHARES = 3
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
 
 SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20}

@@ -25,6 +25,9 @@ from mr_dedup.storage.scratch import OpenScratch
 DEFAULT_MEMORY_BYTES = 1 << 30
 """Bytes of tables between two steps that are in memory."""
 
+_WAITING_SHARE = 4
+"""Of these bytes one part in so many is for tables that tasks have yielded, and that wait."""
+
 
 class _Run(NamedTuple):
     """What the steps of one job share."""
@@ -39,8 +42,8 @@ class MemoryEngine:
 
     Args:
         threads: Tasks at a time; by default as many as this process may use cores.
-        memory_bytes: Bytes of tables between two steps that are in memory, and bytes of those
-            that tasks have yielded and that wait to be read. Tasks need memory of their own.
+        memory_bytes: Bytes of tables between two steps that are in memory, with those that tasks
+            have yielded and that wait to be read. Tasks need memory of their own.
         folder: Where tables beyond that go; by default TMPDIR.
         cache: What the jobs that are run one after the other keep of their inputs, which must
             then be the same.
@@ -56,7 +59,8 @@ class MemoryEngine:
         scratch: OpenScratch | None = None,
     ) -> None:
         self._threads = core_count(threads)
-        self._memory_bytes = memory_bytes
+        self._waiting_bytes = memory_bytes // _WAITING_SHARE
+        self._memory_bytes = memory_bytes - self._waiting_bytes
         self._folder = folder
         self._cache = cache
         self._scratch = scratch
@@ -79,7 +83,7 @@ class MemoryEngine:
         """Run ``job``; see Engine.run. The tasks of the last step run while tables are read."""
         with contextlib.ExitStack() as stack:
             progress = stack.enter_context(Progress())
-            tasks = stack.enter_context(OrderedTasks(self._threads, self._memory_bytes))
+            tasks = stack.enter_context(OrderedTasks(self._threads, self._waiting_bytes))
             run = _Run(tasks, progress, Counters())
             left = self._maps(job, inputs, run)
             for reduce in job.reduce_tasks():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -18,6 +20,9 @@ from mr_dedup.files.io_errors import writing
 _STREAM_BYTES = 16 << 20
 """Bytes of tables of one key that are written as one stream, and read again at a time."""
 
+
+_FREED_SHARE = 4
+"""Of the bytes in memory, one in so many is written at a time: its memory is soon used again."""
 
 _MAX_FILES = 50
 """Temporary files that are open at a time; those that are spilled later are in the last one."""
@@ -33,6 +38,7 @@ class _SpillFile:
         self._file = tempfile.TemporaryFile(dir=folder, prefix="tables-")  # noqa: SIM115
         self._lock = Lock()
         self._users = 1
+        self.size_bytes = 0
 
     @property
     def is_closed(self) -> bool:
@@ -55,15 +61,21 @@ class _SpillFile:
                     batches.append(len(parts))
                     for part in parts:
                         writer.write_batch(part)
+            # tables are read by the descriptor
+            self._file.flush()
             self._users += 1
-            return _Spilled(self, start, self._file.tell() - start, tuple(batches))
+            self.size_bytes = self._file.tell()
+            return _Spilled(self, start, self.size_bytes - start, tuple(batches))
 
-    def read(self, offset: int, size_bytes: int) -> bytes:
-        with self._lock:
-            self._file.seek(offset)
-            content = self._file.read(size_bytes)
-        if len(content) != size_bytes:
-            raise MrDedupError("a temporary file of tables was cut short while it was in use")
+    def read(self, offset: int, size_bytes: int) -> pa.Buffer:
+        # in memory that the allocator of tables reuses
+        content = pa.allocate_buffer(size_bytes)
+        rest = memoryview(content).cast("B")
+        while rest:
+            count = os.preadv(self._file.fileno(), [rest], offset + size_bytes - len(rest))
+            if not count:
+                raise MrDedupError("a temporary file of tables was cut short while it was in use")
+            rest = rest[count:]
         return content
 
     def drop(self) -> None:
@@ -98,11 +110,21 @@ class _Spilled(NamedTuple):
                 yield pa.Table.from_batches(parts, reader.schema)
 
 
+@dataclass
+class _Buffered:
+    """A table in memory; None once it was taken."""
+
+    key: int
+    table: pa.Table | None
+    size_bytes: int
+
+
 class TableStore:
     """Tables under keys, each key's in the order in which they were added; a context manager.
 
-    Once the tables in memory have more than ``memory_bytes``, all of them are written to a
-    temporary file in ``folder``, which is removed when all of them were taken. Threads may read
+    Once the tables in memory have more than ``memory_bytes``, the first of them are written to a
+    temporary file in ``folder``, which is removed when all of them were taken. (Slices of one table
+    are added one after another, and its memory is free only without any.) Threads may read
     different keys at a time.
 
     Attributes:
@@ -116,7 +138,8 @@ class TableStore:
         self.size_bytes = 0
         self._memory_bytes = memory_bytes
         self._folder = folder
-        self._tables: dict[int, list[pa.Table | _Spilled]] = {}
+        self._tables: dict[int, list[_Buffered | _Spilled]] = {}
+        self._buffered: deque[_Buffered] = deque()
         self.bytes_in_memory = 0
         self._files: list[_SpillFile] = []
         self._lock = Lock()
@@ -136,8 +159,10 @@ class TableStore:
     def add(self, key: int, table: pa.Table) -> None:
         """Add a table to those of ``key``. Raises MrDedupError if it cannot be written."""
         size_bytes = table.nbytes
+        buffered = _Buffered(key, table, size_bytes)
         with self._lock:
-            self._tables.setdefault(key, []).append(table)
+            self._tables.setdefault(key, []).append(buffered)
+            self._buffered.append(buffered)
             self.size_bytes += size_bytes
             self.bytes_in_memory += size_bytes
             if self.bytes_in_memory > self._memory_bytes:
@@ -168,15 +193,18 @@ class TableStore:
     def _removed(self, key: int) -> list[pa.Table | _Spilled]:
         with self._lock:
             tables = self._tables.pop(key, [])
-            self.bytes_in_memory -= sum(
-                table.nbytes for table in tables if not isinstance(table, _Spilled)
-            )
-        return tables
+            found = [each if isinstance(each, _Spilled) else each.table for each in tables]
+            for each in tables:
+                if isinstance(each, _Buffered):
+                    self._forget(each)
+        return found
 
     def read(self, key: int) -> Iterator[pa.Table]:
         """Yield the tables of ``key``, which stay."""
         with self._lock:
-            tables = list(self._tables[key])
+            tables = [
+                each if isinstance(each, _Spilled) else each.table for each in self._tables[key]
+            ]
         for table in tables:
             if isinstance(table, _Spilled):
                 yield from table.tables()
@@ -190,24 +218,54 @@ class TableStore:
                 yield key, table
 
     def _spill(self) -> None:
-        """Write all tables that are in memory."""
+        """Write the tables that were added first, until a share of the memory is free."""
+        most = self._memory_bytes - self._memory_bytes // _FREED_SHARE
         with writing(f"temporary files in {self._folder or tempfile.gettempdir()}"):
-            self._write_tables()
-        self.spilled_bytes += self.bytes_in_memory
-        self.bytes_in_memory = 0
+            file = self._file_to_write()
+            try:
+                for first in self._first_by_key(self.bytes_in_memory - most):
+                    self._write(first, file)
+            finally:
+                file.drop()
 
-    def _write_tables(self) -> None:
+    def _first_by_key(self, size_bytes: int) -> list[list[_Buffered]]:
+        """Return the tables that were added first, of at least ``size_bytes``, by key."""
+        found: dict[int, list[_Buffered]] = {}
+        for each in self._buffered:
+            if size_bytes <= 0:
+                break
+            if each.table is not None:
+                found.setdefault(each.key, []).append(each)
+                size_bytes -= each.size_bytes
+        return list(found.values())
+
+    def _file_to_write(self) -> _SpillFile:
+        """Return the last file, which then has a user more, or a new one after ``memory_bytes``."""
         self._files = [file for file in self._files if not file.is_closed]
-        if len(self._files) < _MAX_FILES or not self._files[-1].use():
-            self._files.append(_SpillFile(self._folder))
-        file = self._files[-1]
-        try:
-            for tables in self._tables.values():
-                # what was spilled before comes first
-                begin = sum(isinstance(table, _Spilled) for table in tables)
-                tables[begin:] = [file.write(group) for group in _grouped(tables[begin:])]
-        finally:
-            file.drop()
+        if self._files:
+            last = self._files[-1]
+            is_full = last.size_bytes >= self._memory_bytes and len(self._files) < _MAX_FILES
+            if not is_full and last.use():
+                return last
+        self._files.append(_SpillFile(self._folder))
+        return self._files[-1]
+
+    def _write(self, first: Sequence[_Buffered], file: _SpillFile) -> None:
+        """Replace the first tables in memory of a key by what is written of them."""
+        tables = self._tables[first[0].key]
+        # what was written before comes first
+        begin = sum(isinstance(table, _Spilled) for table in tables)
+        written = [file.write(group) for group in _grouped(each.table for each in first)]
+        tables[begin : begin + len(first)] = written
+        for each in first:
+            self._forget(each)
+            self.spilled_bytes += each.size_bytes
+
+    def _forget(self, buffered: _Buffered) -> None:
+        buffered.table = None
+        self.bytes_in_memory -= buffered.size_bytes
+        while self._buffered and self._buffered[0].table is None:
+            self._buffered.popleft()
 
 
 def _grouped(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:

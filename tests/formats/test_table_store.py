@@ -106,6 +106,42 @@ def test_slices_are_counted_as_what_they_show():
         assert [t["n"][0].as_py() for t in store.take(0)] == list(range(100))
 
 
+def test_what_came_first_is_written_first_and_a_quarter_at_a_time():
+    table = numbers_table(range(1000))
+    with TableStore(10 * table.nbytes) as store:
+        for number in range(10):
+            store.add(number % 3, table)
+        assert store.spilled_bytes == 0
+        store.add(9, table)
+        # down to three quarters
+        assert store.spilled_bytes == 4 * table.nbytes
+        assert store.bytes_in_memory == 7 * table.nbytes
+        assert [len(store._tables[key]) for key in (0, 1, 2, 9)] == [3, 3, 3, 1]
+        for _ in range(2):
+            store.add(9, table)
+        assert store.spilled_bytes == 4 * table.nbytes
+        # what was taken needs not be written
+        list(store.take(0))
+        assert store.bytes_in_memory == 7 * table.nbytes
+        for _ in range(4):
+            store.add(8, table)
+        assert store.spilled_bytes == 8 * table.nbytes
+        for key, count in ((1, 3), (2, 3), (9, 3), (8, 4)):
+            assert [each.equals(table) for each in store.take(key)] == [True] * count
+        assert store.bytes_in_memory == 0
+
+
+def test_memory_of_slices_is_free_after_they_were_written():
+    before = pa.total_allocated_bytes()
+    with TableStore(1 << 20) as store:
+        for number in range(10):
+            table = pa.concat_tables([numbers_table(range(50_000))] * 2).combine_chunks()
+            for key in range(50):
+                store.add(key, table.slice(2000 * key, 2000))
+            del table
+            assert pa.total_allocated_bytes() - before < 4 << 20, number
+
+
 def test_a_file_that_is_cut_is_noticed(tmp_path):
     with TableStore(0, tmp_path) as store:
         store.add(0, pa.table({"n": [1, 2, 3]}))
