@@ -213,7 +213,8 @@ def _map_tasks(arguments: argparse.Namespace, work: DocumentInputs) -> int:
 
 def _reduce_keys(work: DocumentInputs, options: DedupOptions, stages: Stages) -> str:
     """Return how many reduce keys there are: of the texts in clusters, if these are known."""
-    from mr_dedup.pipeline.dedup_stages.resolve import known_reduce_keys, reduce_keys_for
+    from mr_dedup.jobs.resolve import reduce_keys_for
+    from mr_dedup.pipeline.dedup_stages.resolve import known_reduce_keys
 
     if stages.is_done("fingerprint") and stages.is_done("cluster"):
         keys = known_reduce_keys(stages.folder)

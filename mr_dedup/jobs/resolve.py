@@ -11,6 +11,7 @@ their numbers and stay kept; their clusters are found by their fingerprints, com
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +57,10 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 _BUFFERED_BYTES = 64 << 20
 """Bytes of documents that a map task sorts by reduce keys at a time."""
 
+_GROUP_BYTES = 32 << 20
+_MANY_GROUPS = 64
+"""Bytes of texts for each reduce key, and the number of keys from which on groups get larger."""
+
 Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 """A batch, which of its documents are in clusters, and the rows of these in their chunk."""
 
@@ -64,6 +69,16 @@ Locate = Callable[[pa.Table, NDArray[np.int64]], pa.Table]
 
 EARLIER = -1
 """The chunk of all documents that an earlier run kept; their rows are their numbers."""
+
+
+def reduce_keys_for(size_bytes: int) -> int:
+    """Return the number of reduce keys for texts in clusters of ``size_bytes``.
+
+    Each map task yields a table for each key, so that keys in proportion to the bytes would make
+    tables in proportion to their square: beyond 2 GB keys grow with the square root of the bytes.
+    """
+    groups = size_bytes // _GROUP_BYTES
+    return 1 + (groups if groups <= _MANY_GROUPS else math.isqrt(_MANY_GROUPS * groups))
 
 
 class Resolved(NamedTuple):

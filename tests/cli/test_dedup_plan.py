@@ -10,7 +10,7 @@ import pytest
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.engines.streaming import engine
 from mr_dedup.formats.documents import chunks
-from mr_dedup.pipeline.dedup_stages import resolve
+from mr_dedup.jobs import resolve
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.cli.test_dedup import dedup, done, mistake, stopped_after
 

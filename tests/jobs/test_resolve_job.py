@@ -23,7 +23,7 @@ from mr_dedup.jobs.contract import TaskInput
 from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.jobs.reading import chunk_of
-from mr_dedup.jobs.resolve import ResolveJob
+from mr_dedup.jobs.resolve import ResolveJob, reduce_keys_for
 from tests.files.test_outputs import files_of_at_most
 
 SHINGLES = FeatureOptions(unit="auto", weighting="binary")
@@ -129,3 +129,9 @@ def test_what_does_not_fit_the_memory_is_in_a_file_and_what_not_the_disk_is_drop
         sets, offsets = kept(cache)
     assert 0 < sum(sets) < 20
     assert sum(sets) <= sum(offsets)
+
+
+def test_reduce_keys_grow_with_the_root_of_many_texts():
+    """A key for each 32 MB up to 2 GB; of a hundred times that ten times the keys."""
+    assert [reduce_keys_for(size << 20) for size in (0, 31, 32, 2047, 2048)] == [1, 1, 2, 64, 65]
+    assert [reduce_keys_for((2 << 30) * times) for times in (4, 100)] == [129, 641]

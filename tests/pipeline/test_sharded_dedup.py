@@ -9,6 +9,7 @@ import pytest
 from mr_dedup.cli import dedup as command
 from mr_dedup.clusters.splitting import ClusterLimit
 from mr_dedup.formats.documents import chunks
+from mr_dedup.jobs import resolve as resolve_job
 from mr_dedup.pipeline.dedup_stages import cluster
 from mr_dedup.pipeline.sharded import stages
 from tests.cli.documents import made_up_documents, write_jsonl
@@ -324,7 +325,7 @@ def test_results_do_not_depend_on_chunks(capfd, sharded, pages, tmp_path, monkey
         for name in ("CHUNK_BYTES", "_MIN_BYTES"):
             monkeypatch.setattr(chunks, name, size)
         monkeypatch.setattr(stages, "_MAX_GROUPS", (1, 3, 64)[number])
-        monkeypatch.setattr(stages, "_GROUP_BYTES", (500, 5000, 1 << 25)[number])
+        monkeypatch.setattr(resolve_job, "_GROUP_BYTES", (500, 5000, 1 << 25)[number])
         monkeypatch.setattr(stages, "_CLUSTERS_PER_PART", (4, 1 << 20, 7)[number])
         sharded()
         out = tmp_path / str(number)

@@ -11,7 +11,7 @@ from mr_dedup.jobs.added_members import write_members
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.fingerprint_labels import read_labels
 from mr_dedup.jobs.keep import KeptRows
-from mr_dedup.jobs.resolve import ResolveJob
+from mr_dedup.jobs.resolve import ResolveJob, reduce_keys_for
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.earlier import as_documents, earlier_locations
 from mr_dedup.pipeline.dedup_stages.files import (
@@ -33,11 +33,6 @@ from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.signatures.linking import method_names
-
-_GROUP_BYTES = 32 << 20
-"""Approximate size of the texts of documents that are resolved together."""
-
-_MAX_REDUCE_KEYS = 4096
 
 
 def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
@@ -101,11 +96,6 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
         write_members(folder / MEMBERS, members, rows.new_ranges)
         files.append(MEMBERS)
     return Completed(files, found.counts())
-
-
-def reduce_keys_for(size_bytes: int) -> int:
-    """Return the number of reduce keys for texts in clusters of ``size_bytes``."""
-    return min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
 
 
 def known_reduce_keys(folder: Path) -> int:

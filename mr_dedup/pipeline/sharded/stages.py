@@ -47,6 +47,7 @@ from mr_dedup.jobs.reading import (
     skipped_records,
 )
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
+from mr_dedup.jobs.resolve import reduce_keys_for
 from mr_dedup.jobs.resolve_shards import ResolveShardsJob
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.jobs.signatures import SignaturesJob
@@ -69,10 +70,6 @@ _PAIRS_SIZE = 4
 
 _SHARED_ROWS = 2_000_000
 """Documents of which a task counts the values of fields: up to some 100 bytes a value in memory."""
-
-_GROUP_BYTES = 32 << 20
-_MAX_REDUCE_KEYS = 4096
-"""Texts of clusters for each reduce key, and how many keys there are at most."""
 
 _MAX_GROUPS = 64
 """Groups of chunks by which decisions are brought together."""
@@ -300,7 +297,7 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
         retention=options.retention,
         verify=options.verify,
         shingles=options.compared_by,
-        reduce_keys=min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES),
+        reduce_keys=reduce_keys_for(size_bytes),
         rows_at=rows.folder,
         attached=attached.folder,
         k=options.k,
