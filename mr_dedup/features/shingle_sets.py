@@ -100,6 +100,17 @@ class ShingleSets:
             kernels.gather(part.arrays[0], part.arrays[2], rows[at], offsets[:-1][at], hashes)
         return cls(offsets, sizes, hashes, max_hashes)
 
+    def emptied(self, rows: NDArray[np.bool_]) -> ShingleSets:
+        """Return the sets with those of ``rows``, bool[n], empty; a copy if there are some."""
+        if not rows.any():
+            return self
+        sizes = np.where(rows, 0, self.sizes)
+        offsets = _offsets(sizes, self.max_hashes)
+        others = np.flatnonzero(~rows)
+        hashes = uninitialised(int(offsets[-1]), np.uint64)
+        kernels.gather(*self.arrays[::2], others, offsets[:-1][others], hashes)
+        return ShingleSets(offsets, sizes, hashes, self.max_hashes)
+
     def release(self) -> None:
         """Let go of memory that need not be kept between calls of a kernel; here there is none."""
 

@@ -32,6 +32,34 @@ def text_hashes(
     return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64).reshape(-1, 2)
 
 
+class SeenTexts:
+    """Which texts were seen lately: a table of hashes, each of which replaces the one in its slot.
+
+    Args:
+        slots: How many hashes there are at most, a power of two; 16 bytes each once it is used.
+
+    Example:
+        >>> seen = SeenTexts()
+        >>> hashes = text_hashes(pa.array(["a", "b", "a"], pa.large_string()))
+        >>> seen.add(hashes[:2]).tolist(), seen.add(hashes[1:]).tolist()
+        ([False, False], [True, True])
+    """
+
+    def __init__(self, slots: int = 1 << 21) -> None:
+        self._hashes = np.zeros((slots, 2), np.uint64)
+
+    def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Return which texts were seen before, bool[n]; all of them are seen then.
+
+        Never true of one that was not. Equal ones of one call are all new. Threads may share it.
+        ``hashes`` uint64[n, 2] are those of :func:`text_hashes`.
+        """
+        slots = hashes[:, 0] & np.uint64(len(self._hashes) - 1)
+        known: NDArray[np.bool_] = (self._hashes[slots] == hashes).all(axis=1)
+        self._hashes[slots] = hashes
+        return known
+
+
 def number_texts(
     hashes: NDArray[np.uint64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -27,9 +27,16 @@ _SETS, _OFFSETS = "sets of shingles", "offsets of records"
 def put_sets(cache: Cache, number: int, batch: DocumentBatch, sets: ShingleSets) -> None:
     """Keep what compares the documents of a batch of chunk ``number``.
 
-    Columns ``id``, HASHES and SETS, and those of ``fields_of``.
+    Columns ``id``, HASHES and SETS, ``has_text``, and those of ``fields_of``. Of a text that a
+    document of any chunk had before, the set is empty, and ``has_text`` false: that document is in
+    the same cluster, and comes with its text if its set was not kept.
     """
-    columns = {"id": batch.ids} | columns_of_hashes(text_hashes(batch.texts))
+    hashes = text_hashes(batch.texts)
+    is_new = np.ones(len(batch), np.bool_)
+    if cache.texts is not None:
+        is_new = ~cache.texts.add(hashes)
+        sets = sets.emptied(~is_new)
+    columns = {"id": batch.ids, "has_text": is_new} | columns_of_hashes(hashes)
     cache.put(_SETS, number, pa.table(columns | columns_of_sets(sets) | fields_of(batch)))
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.features.text_hashes import SeenTexts
 from mr_dedup.formats.table_store import TableStore
 
 _DISK_SHARE = 2
@@ -23,6 +24,8 @@ class Cache(Protocol):
     """What keeps tables of parts for later jobs."""
 
     keeps_copies: bool
+    texts: SeenTexts | None
+    """Texts of which tables were put, of whatever part; None if that is not known."""
 
     def put(self, kind: str, number: int, table: pa.Table) -> None:
         """Add a table of some kind to those of part ``number``."""
@@ -57,6 +60,7 @@ class PartCache:
     def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
         self.name = secrets.token_hex(8)
         """Distinguishes it, for tasks that keep tables themselves."""
+        self.texts: SeenTexts | None = SeenTexts()
         self._memory_bytes = memory_bytes
         self._folder = Path(folder or tempfile.gettempdir())
         self._store = TableStore(memory_bytes, self._folder)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from mr_dedup.features.text_hashes import SeenTexts
+
 _DISK_SHARE = 2
 """Of the free bytes of a disk, one in so many may be used."""
 
@@ -41,6 +43,9 @@ class PartFolder:
 
     keeps_copies = False
     """Whether copies of remote files are kept as well: they end with a task."""
+
+    texts: SeenTexts | None = None
+    """What other processes put is not known here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -2,8 +2,8 @@
 
 A map task reads one chunk of documents again and yields those that are in clusters, keyed by these:
 what the policy looks at, and their texts, each text once, which compressed are a third of their
-sets of shingles; or these sets, where the process has them cached. A reducer resolves some whole
-clusters together. Documents that are in no cluster are not mentioned.
+sets of shingles; or these sets, where the process has them cached, that of a text once in all. A
+reducer resolves some whole clusters together. Documents that are in no cluster are not mentioned.
 
 Some inputs, the last ones, may contain documents that an earlier run kept. They are identified by
 their numbers and stay kept; their clusters are found by their fingerprints, computed again.
@@ -293,7 +293,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         which = np.searchsorted(starts, rows, side="right") - 1
         others = pa.concat_tables(table.drop_columns(SETS) for table in cached)
         columns = self._described(one_array(others["id"]), others, clustered)
-        for name in HASHES:
+        for name in ("has_text", *HASHES):
             columns[name] = one_array(others[name]).take(pa.array(rows))
         found = [sets_in(table, self.max_hashes) for table in cached]
         sets = ShingleSets.gathered(found, which, rows - starts[which])
@@ -339,9 +339,9 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """
         if "shingles" in table.column_names:
             stored.append(sets_in(table, self.max_hashes))
-            has_text = pa.array(np.ones(len(table), bool))
-            table = table.drop_columns(SETS)
-            return table.append_column("has_text", has_text)
+            # the last column, as of texts
+            has_text = table["has_text"]
+            return table.drop_columns([*SETS, "has_text"]).append_column("has_text", has_text)
         if "text" not in table.column_names:
             return table
         for texts in table["text"].chunks:

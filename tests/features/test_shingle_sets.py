@@ -217,6 +217,11 @@ def test_sets_are_joined_and_gathered(sets, data):
     expected = sets_of([sets[row] for row in rows], 6)
     assert as_lists(gathered) == as_lists(expected)
     assert gathered.sizes.tolist() == expected.sizes.tolist()
+    are_empty = data.draw(st.lists(st.booleans(), min_size=len(sets), max_size=len(sets)))
+    emptied = found.emptied(np.array(are_empty, bool))
+    left = [set() if empty else each for each, empty in zip(sets, are_empty, strict=True)]
+    assert as_lists(emptied) == as_lists(sets_of(left, 6))
+    assert emptied.sizes.tolist() == sets_of(left, 6).sizes.tolist()
 
 
 def test_texts_are_numbered_by_their_bytes():

@@ -46,7 +46,8 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, cache
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     first = {text: i for i, text in reversed(list(enumerate(texts)))}
     labels = [first[text] // 3 for text in texts]
-    rows = [i for i in range(300) if i % 5]
+    # copies of a text are all in one cluster, or in none
+    rows = [i for i in range(300) if first[texts[i]] % 5]
     clustered = ClusteredRows(
         np.array(rows),
         np.array([first[texts[i]] for i in rows], np.uint64),
@@ -85,12 +86,19 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, cache
         if cache_bytes:
             sets = shingle_sets(pa.array([texts[i] for i in expected], pa.large_string()), SHINGLES)
             hashes = [sets.hashes[slice(*edge)].tolist() for edge in pairwise(sets.offsets)]
-            assert table["shingles"].to_pylist() == hashes
+            with_text = table["has_text"].to_pylist()
+            assert table["shingles"].to_pylist() == [
+                each if is_sent else [] for each, is_sent in zip(hashes, with_text, strict=True)
+            ]
+            assert sum(with_text) < len(expected)
+            for i, is_sent in zip(expected, with_text, strict=True):
+                assert is_sent or texts[i] in sent
+                sent.add(texts[i])
             continue
         for i, text in zip(expected, table["text"].to_pylist(), strict=True):
             assert text == (None if texts[i] in sent else texts[i])
             sent.add(texts[i])
-    assert cache_bytes or sent == {texts[i] for i in rows}
+    assert sent == {texts[i] for i in rows}
 
 
 def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
@@ -109,12 +117,13 @@ def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
 
 
 def test_what_does_not_fit_the_memory_is_in_a_file_and_what_not_the_disk_is_dropped(tmp_path):
-    path = tmp_path / "pages.jsonl"
-    texts = [" ".join(f"w{i}x{j}" for j in range(200)) for i in range(20)]
-    path.write_text("".join(json.dumps({"id": t[:4], "text": t}) + "\n" for t in texts))
+    paths = [tmp_path / f"pages{number}.jsonl" for number in range(20)]
+    for number, path in enumerate(paths):
+        texts = [" ".join(f"{number}w{i}x{j}" for j in range(200)) for i in range(20)]
+        path.write_text("".join(json.dumps({"id": t[:4], "text": t}) + "\n" for t in texts))
 
     def kept(cache):
-        parts = [TaskInput(path, "pages.jsonl", number, cache=cache) for number in range(20)]
+        parts = [TaskInput(path, path.name, n, cache=cache) for n, path in enumerate(paths)]
         for part in parts:
             list(FingerprintJob(cached_sets=SHINGLES).map(part, Counter()))
         chunks = [chunk_of(part, None).number for part in parts]
@@ -135,3 +144,41 @@ def test_reduce_keys_grow_with_the_root_of_many_texts():
     """A key for each 32 MB up to 2 GB; of a hundred times that ten times the keys."""
     assert [reduce_keys_for(size << 20) for size in (0, 31, 32, 2047, 2048)] == [1, 1, 2, 64, 65]
     assert [reduce_keys_for((2 << 30) * times) for times in (4, 100)] == [129, 641]
+
+
+def test_copies_of_a_text_whose_set_was_dropped_are_compared_by_its_text(tmp_path):
+    """The sets of the copies in a later chunk are empty: the first one had it."""
+    words = [" ".join(f"w{i}x{j}" for j in range(60)) for i in range(4)]
+    similar = [f"{text} more" for text in words]
+    paths = [tmp_path / f"pages{number}.jsonl" for number in range(3)]
+    for path, texts in zip(paths, (words, [*similar, *words], [*words, *similar]), strict=True):
+        path.write_text("".join(json.dumps({"id": t[-4:], "text": t}) + "\n" for t in texts))
+    found = [(path, line) for path in paths for line in path.read_text().splitlines()]
+    texts = [json.loads(line)["text"] for _, line in found]
+    labels = np.array([words.index(text.removesuffix(" more")) for text in texts], np.uint64)
+    chunks = [chunk_of(TaskInput(path, path.name, n), None).number for n, path in enumerate(paths)]
+    ClusteredRows(
+        np.arange(20), labels, labels, np.array([len(text) for text in texts]),
+        ranges=dict(zip(chunks, [(0, 4), (4, 12), (12, 20)], strict=True)),
+    ).write(tmp_path / "clustered")  # fmt: skip
+    job = ResolveJob(clustered=str(tmp_path / "clustered"), shingles=SHINGLES)
+
+    def resolved(cache, dropped=()):
+        parts = [TaskInput(path, path.name, n, cache=cache) for n, path in enumerate(paths)]
+        if cache is not None:
+            for part in parts:
+                list(FingerprintJob(cached_sets=SHINGLES).map(part, Counter()))
+            for number in dropped:
+                assert take_sets(cache, chunks[number]) is not None
+        tables = [table for part in parts for _, table in job.map(part, Counter())]
+        (decided,) = job.resolve_clusters(iter([(0, iter(tables))]), Counter())
+        # as text: a kept document has the similarity nan, which equals nothing
+        return sorted(map(str, decided[1].to_pylist()))
+
+    expected = resolved(None)
+    assert len(expected) == 20
+    assert sum("'similarity': 1.0" in row for row in expected) == 8
+    assert sum("'similarity': 0.9" in row for row in expected) == 8
+    for dropped in ((), (0,), (1,), (0, 1), (0, 2), (0, 1, 2)):
+        with PartCache(1 << 20) as cache:
+            assert resolved(cache, dropped) == expected
