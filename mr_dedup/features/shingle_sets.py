@@ -190,7 +190,7 @@ def space_for_sets(
 ) -> NDArray[np.uint64]:
     """Return space for the sets of texts, each cut to ``max_hashes`` hashes.
 
-    Of which ``written`` is to be copied.
+    What is written of it is to be copied by ``written``.
     """
     shingles = max_shingles(batch.sizes.astype(np.int64), options)
     return uninitialised(int(np.minimum(shingles, max_hashes).sum()), np.uint64)

@@ -22,7 +22,7 @@ from mr_dedup.storage.ranges import RangeSource
 _BUFFER_BYTES = 1 << 20
 _MAX_ROWS = 1 << 14
 
-_FEW_ROWS = 16
+_FEW_ROWS = 8
 _SOME_ROWS = 256
 """Rows with texts that are decoded at a time: a text may be stored once for all of them.
 
@@ -57,7 +57,7 @@ class ParquetRows:
         Args:
             group: the number of the row group.
             columns: the columns to read; None for all.
-            texts: those of them that contain texts, which may be stored once for many rows: 16 rows
+            texts: those of them that contain texts, which may be stored once for many rows: 8 rows
                 are decoded at a time, or 256 of all columns or with columns that are
                 dictionaries; once they took more than 64 MB, without the latter, single rows.
             size_bytes: the size of batches.

@@ -12,9 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 def uninitialised(size: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an array of Arrow's allocator, which keeps freed memory for the next batch.
 
-    What ``numpy.empty`` takes is given back to the system, which clears it for each batch, and by
-    2 MB where a kernel writes a byte: a tenth of the time of ``dedup``. What is not written takes
-    addresses, no memory.
+    So tables and the space of kernels share one pool: a ``dedup`` of 2 GB has 1.5 GB of memory at
+    its peak, with ``numpy.empty`` 1.8, in the same time. What is not written takes addresses, no
+    memory.
 
     Args:
         size: The number of elements.

@@ -60,17 +60,17 @@ def test_rows_are_the_same_however_many_are_decoded_at_a_time(
 
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", None])
 def test_texts_that_take_little_space_are_decoded_one_by_one_after_many_bytes(tmp_path, encoding):
-    """Of 16 texts of 5 KB at a limit of 60 KB; each is stored once, or by its difference."""
+    """Of 8 texts of 5 KB at a limit of 30 KB; each is stored once, or by its difference."""
     path = tmp_path / "a.parquet"
     how = {"use_dictionary": True}
     if encoding is not None:
         how = {"use_dictionary": False, "column_encoding": {"text": encoding}}
     texts = ["x" * 5000] * 100
     pq.write_table(pa.table({"text": texts}), path, **how)
-    with mock.patch.object(parquet_rows, "_MAX_DECODED_BYTES", 60_000):
+    with mock.patch.object(parquet_rows, "_MAX_DECODED_BYTES", 30_000):
         found, batches = rows_of(path, ["text"], ["text"], 1 << 20)
     assert [row["text"] for row in found] == texts
-    assert [len(batch) for batch in batches] == [16] + [1] * 84
+    assert [len(batch) for batch in batches] == [8] + [1] * 92
 
 
 def test_columns_without_texts_are_decoded_many_rows_at_a_time(tmp_path):
