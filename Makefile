@@ -148,10 +148,10 @@ field-corpus: $(VENV)/.bench-ready ## make a corpus of real text from packages, 
 field-tools: $(VENV)/.bench-ready dist/.built ## make the environments of the tools that are compared, in FIELD/tools (uv; cargo, Java 17)
 	$(BIN)/python -m bench.field.environments $(or $(FIELD),.field)/tools $(TOOLS)
 
-field: $(VENV)/.bench-ready ## compare tools on a corpus of SIZE gigabytes (SIZE=0.2 ROUNDS=1 LIMIT=900 TOOLS="mr-dedup datatrove*")
+field: $(VENV)/.bench-ready dist/.built ## compare tools on a corpus of SIZE gigabytes (SIZE=0.2 ROUNDS=1 LIMIT=900 TOOLS="mr-dedup datatrove*" SMALLER=FILE OUT=FILE)
 	$(BIN)/python -m bench.field.corpus $(or $(SIZE),0.2) $(or $(FIELD),.field)/$(or $(SIZE),0.2) --cache $(or $(FIELD),.field)/archives
-	test -d $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) || $(BIN)/python -m bench.field.truth $(or $(FIELD),.field)/$(or $(SIZE),0.2) $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) --sample $(or $(SAMPLE),2000)
-	$(BIN)/python -m bench.field $(or $(FIELD),.field)/$(or $(SIZE),0.2) --truth $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) --environments $(or $(FIELD),.field)/tools --work $(or $(FIELD),.field) --out bench/results/field-$(or $(SIZE),0.2).json --rounds $(or $(ROUNDS),1) --limit $(or $(LIMIT),900) $(if $(TOOLS),--tools $(TOOLS))
+	test -d $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) || $(BIN)/python -m bench.field.truth $(or $(FIELD),.field)/$(or $(SIZE),0.2) $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) $(if $(filter-out 0.%,$(or $(SIZE),0.2))$(SAMPLE),--sample $(or $(SAMPLE),2000))
+	$(BIN)/python -m bench.field $(or $(FIELD),.field)/$(or $(SIZE),0.2) --truth $(or $(FIELD),.field)/truth/$(or $(SIZE),0.2) --environments $(or $(FIELD),.field)/tools --install --work $(or $(FIELD),.field) --out $(or $(OUT),$(or $(FIELD),.field)/field-$(or $(SIZE),0.2).json) $(if $(SMALLER),--smaller $(SMALLER)) --rounds $(or $(ROUNDS),1) --limit $(or $(LIMIT),900) $(if $(TOOLS),--tools $(TOOLS))
 
 field-quick: $(VENV)/.bench-ready ## see that quality on 20 MB of the same text is not below its floors (a minute, and half of one to fetch it)
 	$(BIN)/python -m bench.field.quick $(or $(FIELD),.field)

@@ -11,15 +11,19 @@ from pathlib import Path
 
 def describe() -> str:
     """Return two lines: the machine, and the versions of packages."""
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     packages = ("mr-dedup", "numpy", "numba", "faiss-cpu")
     versions = ", ".join(f"{name} {_version(name)}" for name in packages)
     return (
-        f"Machine: {_processor()}, {_cores()} cores, "
-        f"{memory_bytes / 2**30:.0f} GB of memory, load {load}\n"
+        f"Machine: {hardware()}, load {load}\n"
         f"Versions: Python {platform.python_version()}, {versions}"
     )
+
+
+def hardware() -> str:
+    """Return the processor, the number of its cores and the memory of this machine."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{_processor()}, {_cores()} cores, {memory_bytes / 2**30:.0f} GB of memory"
 
 
 def _processor() -> str:

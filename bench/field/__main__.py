@@ -1,6 +1,7 @@
 """``python -m bench.field CORPUS --out FILE.json``: run tools on a corpus and measure them.
 
-FILE.json is written after each run. If it exists, tools that are not run again stay in it.
+FILE.json is written after each run. If it exists, tools that are not run again stay in it. With
+``--smaller``, the results on a smaller corpus, tools that would take too long are not run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.field import results
+from bench.field import environments, results
 from bench.field.measure import Corpus, Measured, Setting, measure
 from bench.field.running import Limits
 from bench.field.tools import TOOLS, chosen
@@ -29,13 +30,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         earlier = results.read(options.out) if options.out.exists() else None
         corpus = Corpus.read(options.corpus.resolve(), options.truth)
         limits = Limits(options.limit, int(options.memory * 2**30))
+        # whether the earlier results are of this corpus
+        results.updated(earlier, results.result_of(corpus, limits))
+        not_run = {}
+        if options.smaller:
+            smaller = results.read(options.smaller)
+            not_run = results.not_to_be_run(smaller, corpus.text_bytes, limits)
+        folder = options.environments.resolve()
+        if options.install:
+            for name in dict.fromkeys(tool.environment for tool in tools):
+                environments.make_or_report(name, folder)
         if options.work:
             options.work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=options.work, prefix="field-") as work:
-            environments = options.environments.resolve()
-            setting = Setting(limits, options.rounds, environments, Path(work), options.workers)
+            setting = Setting(limits, options.rounds, folder, Path(work), not_run)
             for measured in measure(tools, corpus, setting):
-                result = results.updated(earlier, results.result_of(corpus, setting, measured))
+                result = results.updated(earlier, results.result_of(corpus, limits, measured))
                 results.write(options.out, result)
                 print(_line(measured), file=sys.stderr, flush=True)
                 earlier = result
@@ -72,14 +82,19 @@ def _parser() -> argparse.ArgumentParser:
         "--limit", type=float, default=900, metavar="SECONDS", help="of a run (default 900)"
     )
     parser.add_argument(
-        "--memory", type=float, default=16, metavar="GIGABYTES", help="of a run (default 16)"
+        "--memory", type=float, default=16, metavar="GIBIBYTES", help="of a run (default 16)"
     )
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="default 1")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="default 2")
     parser.add_argument(
         "--environments", type=Path, default=Path(".field/tools"), metavar="DIR",
         help="what bench.field.environments made (default .field/tools)",
     )  # fmt: skip
+    parser.add_argument(
+        "--install", action="store_true", help="make the environments that are missing"
+    )
+    parser.add_argument(
+        "--smaller", type=Path, metavar="FILE", help="the results on a smaller corpus"
+    )
     parser.add_argument("--work", type=Path, metavar="DIR", help="for temporary files")
     return parser
 

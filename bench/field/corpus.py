@@ -33,6 +33,9 @@ _TOGETHER = 40
 """Packages that are fetched by one call of a client that can fetch several."""
 
 
+_MIN_PARTS = 8
+
+
 class Source(NamedTuple):
     """Where documents come from.
 
@@ -53,15 +56,18 @@ def make_corpus(
     out: Path,
     source: Source,
     *,
-    part_bytes: int = PART_BYTES,
+    part_bytes: int | None = None,
 ) -> Summary:
     """Write the documents of the first packages that have ``max_bytes`` of text to ``out``.
 
     A package is taken whole, so there is somewhat more. ``out`` may have the first parts already.
+    A part ends with the package that reaches ``part_bytes`` of text: by default 256 MB, less where
+    there would be fewer than 8 parts, as many tools run a task for each file.
 
     Raises:
         ValueError: ``out`` has parts of other packages.
     """
+    part_bytes = part_bytes or min(PART_BYTES, max(1, max_bytes // _MIN_PARTS))
     parts = Parts(out, part_bytes)
     if total(parts.summaries).text_bytes < max_bytes:
         parts.reopen()

@@ -1,9 +1,10 @@
 """``python -m bench.field.environments FOLDER [NAME…]``: make the environments of tools, pinned.
 
-``environments/NAME.txt`` has the packages of a tool for Python 3.11 with their versions, the tool
-itself in the first line, as a comment; ``NAME.cargo`` the repository, the commit and the program of
-one that cargo builds. An environment is made in ``FOLDER/NAME``, with ``bin``. That of mr-dedup
-gets the wheel that ``make wheel`` built, and is made again when there is another.
+``environments/NAME.txt`` has the packages of a tool with their versions; in its first line is the
+tool itself, as a comment, in the next ``# python VERSION`` if it is not 3.11. ``NAME.cargo`` has
+the repository, the commit and the program of one that cargo builds. An environment is made in
+``FOLDER/NAME``, with ``bin``, and again when another version is pinned; that of mr-dedup gets the
+wheel that ``make wheel`` built, and is made again when there is another.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PINS = Path(__file__).parent / "environments"
 WHEELS = Path(__file__).parents[2] / "dist"
 OURS = "mr-dedup"
 _MADE = "made"
+_PYTHON = "# python "
 
 
 class Built(NamedTuple):
@@ -65,35 +67,47 @@ def make(name: str, folder: Path) -> None:
         subprocess.CalledProcessError: uv, git or cargo failed.
     """
     out = folder / name
-    wheel = _wheel() if name == OURS else None
-    made = version_of(name, folder)
-    if made and (wheel is None or made == _version_of_wheel(wheel)):
+    version = _pinned_version(name)
+    if version_of(name, folder) == version:
         return
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    if wheel:
-        _install(PINS / f"{name}.txt", out)
-        _install_packages(out, str(wheel))
-        version = _version_of_wheel(wheel)
-    elif (PINS / f"{name}.txt").exists():
-        version = _install(PINS / f"{name}.txt", out)
-    elif (PINS / f"{name}.cargo").exists():
-        built = Built(*(PINS / f"{name}.cargo").read_text().split())
-        _build(built, out)
-        version = f"{name} {built.commit[:12]}"
+    if (PINS / f"{name}.cargo").exists():
+        _build(_built(name), out)
     else:
-        raise ValueError(f"{name}: no such environment; there are {', '.join(names())}")
+        _install(PINS / f"{name}.txt", out)
+    if name == OURS:
+        _install_packages(out, str(_wheel()))
     (out / _MADE).write_text(f"{version}\n")
 
 
-def _install(pins: Path, out: Path) -> str:
-    """Install packages by uv; return the one of the first line, with its version."""
-    tool = pins.read_text().splitlines()[0].removeprefix("#").strip()
+def _pinned_version(name: str) -> str:
+    """Return the version of a tool that its environment has to have.
+
+    Raises:
+        ValueError: if no environment has that name, or there is no wheel of mr-dedup.
+    """
+    if name not in names():
+        raise ValueError(f"{name}: no such environment; there are {', '.join(names())}")
+    if name == OURS:
+        return _version_of_wheel(_wheel())
+    if (PINS / f"{name}.cargo").exists():
+        return f"{name} {_built(name).commit[:12]}"
+    return (PINS / f"{name}.txt").read_text().splitlines()[0].removeprefix("#").strip()
+
+
+def _built(name: str) -> Built:
+    return Built(*(PINS / f"{name}.cargo").read_text().split())
+
+
+def _install(pins: Path, out: Path) -> None:
+    """Install packages by uv."""
+    second = pins.read_text().splitlines()[1]
+    python = second.removeprefix(_PYTHON) if second.startswith(_PYTHON) else "3.11"
     subprocess.run(
-        ["uv", "venv", "--quiet", "--python", "3.11", "--allow-existing", str(out)], check=True
+        ["uv", "venv", "--quiet", "--python", python, "--allow-existing", str(out)], check=True
     )
     _install_packages(out, "-r", str(pins))
-    return tool
 
 
 def _install_packages(out: Path, *packages: str) -> None:
@@ -135,14 +149,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     options = parser.parse_args(argv)
-    failed = False
-    for name in options.names or names():
-        try:
-            make(name, options.folder)
-        except (OSError, ValueError, subprocess.CalledProcessError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            failed = True
-    return int(failed)
+    made = [make_or_report(name, options.folder) for name in options.names or names()]
+    return int(not all(made))
+
+
+def make_or_report(name: str, folder: Path) -> bool:
+    """Make an environment; if that fails, print why and return False."""
+    try:
+        make(name, folder)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 if __name__ == "__main__":

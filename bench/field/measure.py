@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import datetime
 import os
 import shutil
 import statistics
@@ -20,12 +20,23 @@ import pyarrow.parquet as pq
 from bench.field.environments import version_of
 from bench.field.inputs import converted
 from bench.field.outcomes import check
-from bench.field.quality import THRESHOLDS, Outcome, Quality, Truth
+from bench.field.quality import THRESHOLDS, Outcome, Quality, Truth, content_sha256
 from bench.field.quality import measure as measure_quality
-from bench.field.running import DONE, FAILED, Command, Limits, Run, run
+from bench.field.running import (
+    DONE,
+    FAILED,
+    OVER_MEMORY,
+    OVER_TIME,
+    Command,
+    Limits,
+    Run,
+    run,
+)
+from bench.field.spark_events import EVENTS, shuffled_bytes
 from bench.field.tools import Task, Tool
+from bench.machine import hardware
 
-ABSENT = "not installed"
+ABSENT, NOT_RUN = "not installed", "not run"
 
 
 class Corpus(NamedTuple):
@@ -50,7 +61,7 @@ class Corpus(NamedTuple):
         """Return the corpus in a directory.
 
         Raises:
-            ValueError: the directory contains no Parquet files.
+            ValueError: the directory contains no Parquet files, or the truth is of another corpus.
         """
         files = sorted(folder.glob("*.parquet"))
         if not files:
@@ -60,9 +71,10 @@ class Corpus(NamedTuple):
             for batch in pq.ParquetFile(file).iter_batches(8192, columns=["text"]):
                 documents += batch.num_rows
                 size += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
-        report = folder / "corpus.json"
-        sha256 = json.loads(report.read_text())["content_sha256"] if report.exists() else ""
+        sha256 = content_sha256(folder)
         found = Truth.read(truth) if truth else None
+        if found and sha256 and found.content_sha256 != sha256:
+            raise ValueError(f"{truth}: the truth of another corpus than {folder}; make it again")
         return cls(folder, documents, size, sha256, found)
 
 
@@ -74,14 +86,14 @@ class Setting(NamedTuple):
         rounds: how often each tool is run.
         environments: the directory with the environments of tools.
         work: a directory for their outputs, which are removed.
-        workers: how many processes or threads a tool may use.
+        not_run: by the name of a tool that is not run, the reason.
     """
 
     limits: Limits
     rounds: int
     environments: Path
     work: Path
-    workers: int = 2
+    not_run: Mapping[str, str] = {}
 
 
 @dataclass
@@ -94,9 +106,13 @@ class Measured:
         settings: what it compares and how.
         reads: the form of the corpus that it read.
         own_lines: lines of code that its user writes.
-        state: of the last run: ``done``, ``failed``, ``over time``, ``over memory`` or
-            ``not installed``.
-        said: unless it was done, what it printed last.
+        state: of the last run: ``done``, ``failed``, ``over time``, ``over memory``,
+            ``not installed`` or ``not run``.
+        said: unless it was done, what it printed last; why it was not run.
+        progress: how far a run came that was ended at a limit.
+        date: the day of the last run, as ISO 8601.
+        machine: the machine of the last run.
+        limit_seconds: the wall time that it might take.
         rounds: what each run took.
         kept: how many documents it kept; None if it was not done.
         dropped: all others.
@@ -110,48 +126,68 @@ class Measured:
     own_lines: int
     state: str = ABSENT
     said: str = ""
+    progress: str = ""
+    date: str = ""
+    machine: str = ""
+    limit_seconds: float | None = None
     rounds: list[dict[str, float]] = field(default_factory=list)
     kept: int | None = None
     dropped: int | None = None
     quality: list[Quality] = field(default_factory=list)
 
     def median(self, name: str) -> float | None:
-        """Return the median of ``seconds``, ``cpu_seconds`` or another figure over the rounds."""
-        return statistics.median(each[name] for each in self.rounds) if self.rounds else None
+        """Return the median of ``seconds``, ``cpu_seconds`` or another figure over the rounds.
+
+        Of a tool that was not done in each round it is the figure of its last run; None if nothing
+        was measured.
+        """
+        rounds = self.rounds if self.state == DONE else self.rounds[-1:]
+        values = [each[name] for each in rounds if name in each]
+        return statistics.median(values) if values else None
 
 
 def measure(tools: Sequence[Tool], corpus: Corpus, setting: Setting) -> Iterator[Measured]:
     """Run tools in interleaved rounds; yield one after each run, with all its runs so far.
 
-    A tool that is not installed is yielded first. One that did not end well is not run again.
+    Tools that are not installed, or not run, are yielded first. One that did not end well is not
+    run again.
     """
-    found = [_not_run(tool, setting.environments) for tool in tools]
-    yield from (measured for measured in found if not measured.version)
+    found = [_not_yet_run(tool, setting) for tool in tools]
+    waiting = [measured.version and measured.state != NOT_RUN for measured in found]
+    yield from (measured for measured, waits in zip(found, waiting, strict=True) if not waits)
     for _ in range(setting.rounds):
-        for tool, measured in zip(tools, found, strict=True):
-            if measured.version and measured.state in (ABSENT, DONE):
+        for number, (tool, measured) in enumerate(zip(tools, found, strict=True)):
+            if waiting[number]:
                 _run_once(tool, measured, corpus, setting)
+                waiting[number] = measured.state == DONE
                 yield measured
 
 
-def _not_run(tool: Tool, environments: Path) -> Measured:
-    version = version_of(tool.environment, environments)
-    return Measured(tool.name, version, tool.settings, tool.reads, tool.own_lines)
+def _not_yet_run(tool: Tool, setting: Setting) -> Measured:
+    version = version_of(tool.environment, setting.environments)
+    measured = Measured(tool.name, version, tool.settings, tool.reads, tool.own_lines)
+    if tool.name in setting.not_run:
+        measured.state, measured.said = NOT_RUN, setting.not_run[tool.name]
+    return measured
 
 
 def _run_once(tool: Tool, measured: Measured, corpus: Corpus, setting: Setting) -> None:
     """Run a tool, and add what it took and what it kept."""
     out = setting.work / tool.name.replace(" ", "-")
     shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    (out / EVENTS).mkdir(parents=True)
     documents = converted(corpus.folder, tool.reads, setting.work / "inputs")
     environment = setting.environments / tool.environment if tool.environment else Path(sys.prefix)
-    task = Task(documents, corpus.documents, corpus.text_bytes, out, environment, setting.workers)
+    task = Task(documents, corpus.documents, out, environment)
     taken = run(Command(tool.command(task), out, _variables(tool, task)), setting.limits)
-    _add_cost(measured, taken)
+    _add_cost(measured, taken, shuffled_bytes(out / EVENTS))
+    measured.date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    measured.machine, measured.limit_seconds = hardware(), setting.limits.seconds
     try:
         if taken.state == DONE:
             _add_outcome(measured, tool.outcome(task), corpus)
+        elif taken.state in (OVER_TIME, OVER_MEMORY):
+            measured.progress = tool.progress(task, taken.said)
     except (OSError, ValueError, pa.ArrowException) as error:
         # it ended without an error, and left nothing that can be read
         measured.state, measured.said = FAILED, f"{error}\n{taken.said}"
@@ -168,10 +204,13 @@ def _variables(tool: Tool, task: Task) -> Mapping[str, str]:
     return {"PATH": path, **{name: str(each) for name, each in folders.items()}, **tool.variables}
 
 
-def _add_cost(measured: Measured, taken: Run) -> None:
+def _add_cost(measured: Measured, taken: Run, shuffled: int | None) -> None:
     measured.state = taken.state
     measured.said = "" if taken.state == DONE else taken.said
-    measured.rounds.append({n: v for n, v in taken._asdict().items() if n not in ("state", "said")})
+    figures = {n: v for n, v in taken._asdict().items() if n not in ("state", "said")}
+    if shuffled is not None:
+        figures["shuffled_bytes"] = shuffled
+    measured.rounds.append(figures)
 
 
 def _add_outcome(measured: Measured, outcome: Outcome, corpus: Corpus) -> None:

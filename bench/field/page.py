@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.field import results
-from bench.field.measure import Measured
+from bench.field.measure import NOT_RUN, Measured
 from bench.field.results import FieldResult
 from bench.results import FOLDER
 
@@ -16,13 +16,16 @@ _HEADINGS = (
     "CPU s",
     "CPU s a GB",
     "wall s",
-    "others",
+    "other load",
     "memory, MB",
     "disk, MB",
+    "shuffled, MB",
+    "kept",
     "dropped",
+    "left",
     "recall",
     "precision",
-    "by the kept one",
+    "precision, named",
     "own lines",
 )
 
@@ -48,7 +51,10 @@ def _cells(measured: Measured, documents: int, text_bytes: int) -> list[str]:
         _percent(measured.median("others_share")),
         _megabytes(measured.median("peak_bytes")),
         _megabytes(measured.median("disk_bytes")),
+        _megabytes(measured.median("shuffled_bytes")),
+        "" if measured.kept is None else f"{measured.kept:,}",
         "" if dropped is None else f"{dropped:.1%}",
+        "" if quality is None else f"{quality.left:,}",
         _share(quality.recall if quality else None),
         _share(quality.precision if quality else None),
         _share(quality.precision_named if quality else None),
@@ -67,7 +73,7 @@ def _percent(value: float | None) -> str:
 
 
 def _megabytes(value: float | None) -> str:
-    return "" if value is None else f"{value / 2**20:,.0f}"
+    return "" if value is None else f"{value / 1e6:,.0f}"
 
 
 def _share(value: float | None) -> str:
@@ -83,12 +89,11 @@ def _share(value: float | None) -> str:
 
 def section(result: FieldResult) -> str:
     """Return a section of the page: the corpus, the machine, the table, and what did not end."""
-    machine, _ = result.machine.splitlines()
-    rounds = max((len(tool.rounds) for tool in result.tools), default=0)
+    machines = sorted({tool.machine for tool in result.tools if tool.machine})
     lines = [
         f"## {result.text_bytes / 1e9:.2f} GB, {result.documents:,} documents",
-        f"{machine}. {result.date}; medians of up to {rounds} rounds, {result.workers} workers, at "
-        f"most {result.limit_seconds:,.0f} s and {result.limit_bytes / 2**30:.0f} GB a run.",
+        f"Machine: {'; '.join(machines)}, of which a tool may use {result.cores} cores and "
+        f"{result.limit_bytes / 2**30:.0f} GiB of memory.",
         table(result.tools, result.documents, result.text_bytes),
         "\n".join(_note(tool) for tool in result.tools),
     ]
@@ -98,9 +103,15 @@ def section(result: FieldResult) -> str:
 def _note(tool: Measured) -> str:
     note = f"- **{tool.tool}** ({tool.version or 'not installed'}): {tool.settings}"
     reads = "" if tool.reads == "Parquet files" else f"; reads {tool.reads}"
+    runs = f"; {len(tool.rounds)} on {tool.date}" if tool.rounds else ""
+    if tool.limit_seconds:
+        runs += f", at most {tool.limit_seconds:,.0f} s"
+    if tool.state == NOT_RUN:
+        return f"{note}{reads}; not run: {tool.said}"
+    progress = f"; {tool.state} after {tool.progress}" if tool.progress else ""
     said = " ".join(tool.said.split())[-200:].replace("`", "'")
-    ended = f"; {tool.state}, its last words: `{said}`" if said else ""
-    return f"{note}{reads}{ended}"
+    ended = f"; {tool.state}, its last output: `{said}`" if said and not progress else ""
+    return f"{note}{reads}{runs}{progress}{ended}"
 
 
 def all_results(folder: Path = FOLDER) -> list[FieldResult]:

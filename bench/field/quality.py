@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 
 THRESHOLDS = (0.8, 0.7)
 
+_REPORT = "corpus.json"
+
 _DROPPED = ("near_duplicate", "exact_duplicate", "contained", "same_cluster")
 """The reasons of decisions for which documents are dropped."""
 
@@ -31,16 +33,32 @@ class Truth(NamedTuple):
         sample: string[n], distinct ids.
         pairs: id, in the sample; other, any document; jaccard. All with a similarity of
             0.7 at least.
+        content_sha256: of the corpus; empty if it is not known.
     """
 
     sample: pa.Array
     pairs: pa.Table
+    content_sha256: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> Truth:
         """Return what ``bench.field.truth`` wrote to a directory."""
         sample = pq.read_table(folder / "sample.parquet", columns=["id"])["id"].combine_chunks()
-        return cls(sample, pq.read_table(folder / "pairs.parquet"))
+        return cls(sample, pq.read_table(folder / "pairs.parquet"), content_sha256(folder))
+
+
+def content_sha256(folder: Path) -> str:
+    """Return the SHA-256 of all texts, by the ``corpus.json`` of a corpus or its truth.
+
+    It is empty if there is no such file.
+    """
+    report = folder / _REPORT
+    return str(json.loads(report.read_text())["content_sha256"]) if report.exists() else ""
+
+
+def write_corpus_sha256(folder: Path, sha256: str) -> None:
+    """Write what ``content_sha256`` returns of the corpus to the directory of its truth."""
+    (folder / _REPORT).write_text(json.dumps({"content_sha256": sha256}) + "\n")
 
 
 class Outcome(NamedTuple):

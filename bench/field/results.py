@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.field.measure import Corpus, Measured, Setting, as_json, of_json
-from bench.machine import describe
+from bench.field.measure import Corpus, Measured, as_json, of_json
+from bench.field.running import CORES, DONE, FAILED, OVER_MEMORY, OVER_TIME, Limits
 
 
 class FieldResult(NamedTuple):
     """What was measured on one corpus.
 
     Attributes:
-        machine: the machine, and versions of packages of ours, two lines.
-        date: the day of the last run, as ISO 8601.
         documents: of the corpus.
         text_bytes: of their texts.
         content_sha256: of their ids and texts.
-        limit_seconds: wall time that a run may take.
-        limit_bytes: memory that it may use.
-        workers: processes or threads that a tool may use.
+        limit_bytes: memory that a run may use.
+        cores: of the machine, that it may use.
         tools: what was measured.
     """
 
-    machine: str
-    date: str
     documents: int
     text_bytes: int
     content_sha256: str
-    limit_seconds: float
     limit_bytes: int
-    workers: int
+    cores: int
     tools: list[Measured]
 
 
-def result_of(corpus: Corpus, setting: Setting, *tools: Measured) -> FieldResult:
-    """Return the result of runs that were made now."""
+def result_of(corpus: Corpus, limits: Limits, *tools: Measured) -> FieldResult:
+    """Return the result of runs."""
     return FieldResult(
-        describe(),
-        datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         corpus.documents,
         corpus.text_bytes,
         corpus.content_sha256,
-        setting.limits.seconds,
-        setting.limits.memory_bytes,
-        setting.workers,
+        limits.memory_bytes,
+        CORES,
         list(tools),
     )
 
@@ -81,10 +71,35 @@ def updated(earlier: FieldResult | None, later: FieldResult) -> FieldResult:
     """
     if earlier is None:
         return later
-    same = ("documents", "text_bytes", "content_sha256", "limit_bytes", "workers")
-    for name in same:
+    for name in ("documents", "text_bytes", "content_sha256", "limit_bytes", "cores"):
         if getattr(earlier, name) != getattr(later, name):
             raise ValueError(f"{name} of earlier results differs: write to another file")
     again = {tool.tool: tool for tool in later.tools}
     tools = [again.pop(tool.tool, tool) for tool in earlier.tools]
     return later._replace(tools=[*tools, *again.values()])
+
+
+def not_to_be_run(smaller: FieldResult, text_bytes: int, limits: Limits) -> dict[str, str]:
+    """Return, by tool, why it is not run on a larger corpus: what it took for a smaller one.
+
+    Wall time is taken to grow as the text does.
+
+    Args:
+        smaller: what was measured on the smaller corpus.
+        text_bytes: of the larger corpus.
+        limits: of a run.
+    """
+    found = {}
+    size = f"{smaller.text_bytes / 1e9:.2f} GB"
+    for tool in smaller.tools:
+        seconds = (tool.median("seconds") or 0) * text_bytes / smaller.text_bytes
+        if tool.state in (OVER_TIME, OVER_MEMORY):
+            found[tool.tool] = f"{tool.state} for {size}"
+        elif tool.state == FAILED:
+            found[tool.tool] = f"failed for {size}"
+        elif tool.state == DONE and seconds > limits.seconds:
+            found[tool.tool] = (
+                f"it took {tool.median('seconds'):,.0f} s for {size}, so it would take "
+                f"{seconds:,.0f} s; the limit is {limits.seconds:,.0f} s"
+            )
+    return found

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -22,6 +23,9 @@ from bench.control_groups import ControlGroup, can_make_groups, control_group
 from bench.processes import disk_bytes, tree_bytes, tree_cpu_seconds
 
 DONE, FAILED, OVER_TIME, OVER_MEMORY = "done", "failed", "over time", "over memory"
+CORES = 2
+"""Of the machine, that a tool may use."""
+
 _POLL_SECONDS = 0.1
 _DISK_POLL_SECONDS = 1.0
 _SAID_CHARACTERS = 400
@@ -130,7 +134,7 @@ def run(command: Command, limits: Limits) -> Run:
             cwd=command.folder,
             env={**_environment(), **command.variables},
             start_new_session=True,
-            preexec_fn=group.enter if group else None,
+            preexec_fn=partial(_enter, group),
         )
         processes = _Processes(process, group)
         try:
@@ -140,6 +144,14 @@ def run(command: Command, limits: Limits) -> Run:
         seconds, cpu = time.perf_counter() - started, processes.cpu_seconds()
         others = max(0.0, _busy_seconds() - machine - cpu) / (seconds * (os.cpu_count() or 1))
         return Run(state, seconds, cpu, peak, disk, min(1.0, others), _said(output))
+
+
+def _enter(group: ControlGroup | None) -> None:
+    """Have this process, and all that it starts, use few cores, and be in the group."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    if group:
+        group.enter()
 
 
 def _environment() -> Mapping[str, str]:

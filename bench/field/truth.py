@@ -3,7 +3,8 @@
 For each document, or for each of a random sample (``--sample``), it finds all documents of the
 corpus whose Jaccard similarity to it is 0.7 at least; exactly, but that shingles are represented by
 64 bits. OUT gets ``sample.parquet`` (id, shingles) and ``pairs.parquet`` (id, other, jaccard),
-where id is in the sample; if both documents are, the pair is there in both orders.
+where id is in the sample; if both documents are, the pair is there in both orders. And
+``corpus.json``, with the SHA-256 of the corpus.
 
 The shingles of the sample are in memory, of the corpus one batch at a time. Of each document in
 the sample the rarest shingles are indexed, so many that whatever is similar enough has one of them
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bench.field.quality import content_sha256, write_corpus_sha256
 from bench.field.shingle_kernels import Index, Matches, Sets, match, write_table
 from bench.field.shingles import sets_of
 
@@ -120,6 +122,7 @@ def write_truth(corpus: Path, out: Path, sample_size: int | None, threshold: flo
         for table in similar_to(sample, corpus, threshold):
             file.write_table(table)
             count += table.num_rows
+    write_corpus_sha256(partial, content_sha256(corpus))
     partial.rename(out)
     return count
 

@@ -26,19 +26,12 @@ def tokens(text):
 
 index = MinHashLSH(threshold=options.threshold, num_perm=128)
 options.kept.mkdir()
-dropped = []
 for path in sorted(options.corpus.glob("*.parquet")):
     table, keep = pq.read_table(path), []
-    for name, text in zip(table["id"].to_pylist(), table["text"].to_pylist()):
-        sketch = MinHash(num_perm=128)
-        sketch.update_batch(tokens(text))
-        found = index.query(sketch)
-        keep.append(not found)
-        if found:
-            dropped.append((name, found[0]))
-        else:
+    sketches = MinHash.generator(map(tokens, table["text"].to_pylist()), num_perm=128)
+    for name, sketch in zip(table["id"].to_pylist(), sketches):
+        keep.append(not index.query(sketch))
+        if keep[-1]:
             index.insert(name, sketch)
     pq.write_table(table.filter(pa.array(keep)), options.kept / path.name)
     print(path.name, "is done", flush=True)
-columns = list(zip(*dropped)) or [(), ()]
-pq.write_table(pa.table(columns, ["id", "kept_id"]), options.kept.parent / "dropped.parquet")

@@ -25,10 +25,10 @@ names, dropped = [], []
 for path in sorted(options.corpus.glob("*.parquet")):
     table, keep = pq.read_table(path), []
     for name, text in zip(table["id"].to_pylist(), table["text"].to_pylist()):
-        found = index.query(text)
+        found = index.query(text, return_similarity=True)
         keep.append(not found)
         if found:
-            dropped.append((name, names[found[0]]))
+            dropped.append((name, names[found[0][0]]))
         else:
             index.insert_document(len(names), text)
             names.append(name)

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 
 from bench.field.environments import OURS
 from bench.field.quality import Outcome, decisions_of
+from bench.field.spark_events import SETTINGS
 from bench.field.tools.tool import Task, Tool
-
-_LARGE_BYTES = 10 * 10**9
 
 
 def _tool(name: str, settings: str, *options: str) -> Tool:
     def command(task: Task) -> Sequence[str]:
         words = [task.python, "-m", "mr_dedup", "dedup", str(task.corpus)]
-        words += ["-o", str(task.out / "result"), "--quiet", *options]
-        if task.corpus_bytes >= _LARGE_BYTES and "-r" not in options:
-            words += ["--memory", "4GB"]
-        return words
+        return [*words, "-o", str(task.out / "result"), "--quiet", *options]
 
     return Tool(name, OURS, settings, command, outcome=_outcome)
 
@@ -40,11 +36,13 @@ _METHODS = {
 
 TOOLS = (
     _tool("mr-dedup", f"defaults: candidates by MinHash; {_COMPARED}"),
+    _tool("mr-dedup 4 GB", f"the same with --memory 4GB; {_COMPARED}", "--memory", "4GB"),
     _tool("mr-dedup local", f"the same by a process for each task; {_COMPARED}", "-r", "local"),
     _tool(
         "mr-dedup spark",
         f"the same on Spark on this machine; {_COMPARED}",
-        *("-r", "spark", "--master", "local[2]"),
+        *("-r", "spark", "--master", "local[*]"),
+        *(word for name, value in SETTINGS.items() for word in ("-D", f"{name}={value}")),
     ),
     *(
         _tool(f"mr-dedup {method}", f"candidates by {named}; {_COMPARED}", "--method", method)

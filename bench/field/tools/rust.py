@@ -9,8 +9,6 @@ from bench.field.outcomes import kept_documents
 from bench.field.quality import Outcome
 from bench.field.tools.tool import JSON_LINES, ONE_PARQUET, Task, Tool
 
-_THREADS = {"RAYON_NUM_THREADS": "2"}
-
 
 def _fastdedup(name: str, settings: str, subcommand: str, *options: str) -> Tool:
     def command(task: Task) -> Sequence[str]:
@@ -20,15 +18,7 @@ def _fastdedup(name: str, settings: str, subcommand: str, *options: str) -> Tool
     def outcome(task: Task) -> Outcome:
         return kept_documents(_file(task))
 
-    return Tool(
-        name,
-        "fastdedup",
-        settings,
-        command,
-        outcome=outcome,
-        reads=ONE_PARQUET,
-        variables=_THREADS,
-    )
+    return Tool(name, "fastdedup", settings, command, outcome=outcome, reads=ONE_PARQUET)
 
 
 def _file(task: Task) -> Path:
@@ -41,7 +31,7 @@ def _duplodocus(name: str, settings: str, subcommand: str, *options: str) -> Too
         words += ["--input-dir", str(task.corpus), "--output-dir", str(task.kept)]
         return [*words, "--text-key", "text", *_storage(subcommand, task), *options]
 
-    return Tool(name, "duplodocus", settings, command, reads=JSON_LINES, variables=_THREADS)
+    return Tool(name, "duplodocus", settings, command, reads=JSON_LINES)
 
 
 def _storage(subcommand: str, task: Task) -> list[str]:
@@ -70,8 +60,8 @@ TOOLS = (
     ),
     _duplodocus(
         "duplodocus aligned",
-        "shingles of 3 words and the 2 spaces between them, 14 bands of 8; it has bands instead of "
-        "a threshold",
+        "shingles of 5 tokens, of which spaces are some: of 2 or 3 words; 14 bands of 8, as it has "
+        "no threshold",
         "minhash-memory",
         *("--tokenizer", "uniseg", "--ngram-size", "5"),
     ),

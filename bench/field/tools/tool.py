@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from bench.field.outcomes import kept_documents, with_keepers
 from bench.field.quality import Outcome
+from bench.field.running import CORES
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 
@@ -22,7 +24,6 @@ class Task(NamedTuple):
     Attributes:
         corpus: a directory of files with id and text, or one file, as the tool reads them.
         documents: how many there are.
-        corpus_bytes: of all texts.
         out: an empty directory, where the tool runs and leaves its output.
         environment: the directory of its environment.
         workers: how many processes or threads it may use.
@@ -30,10 +31,9 @@ class Task(NamedTuple):
 
     corpus: Path
     documents: int
-    corpus_bytes: int
     out: Path
     environment: Path
-    workers: int = 2
+    workers: int = CORES
 
     @property
     def python(self) -> str:
@@ -53,6 +53,18 @@ def kept_by_program(task: Task) -> Outcome:
     return with_keepers(kept, dropped) if dropped.exists() else kept
 
 
+def parts_done(task: Task, said: str) -> str:
+    """Return how many files a program has done, by the last of its lines ``NAME is done``.
+
+    >>> from pathlib import Path
+    >>> parts_done(Task(Path("absent"), 1, Path(), Path()), "part-0004.parquet is done")
+    '5 of 0 files done'
+    """
+    done = re.findall(r"^part-(\d+)\S* is done$", said, re.M)
+    files = len(list(task.corpus.glob("part-*")))
+    return f"{int(done[-1]) + 1 if done else 0} of {files} files done"
+
+
 @dataclass(frozen=True)
 class Tool:
     """A tool with its options.
@@ -64,6 +76,7 @@ class Tool:
         command: returns the program and its arguments.
         program: the file in ``programs`` that its user writes; empty if it is a command.
         outcome: reads what it kept.
+        progress: returns how far a run came, by what it wrote and the end of what it printed.
         reads: the form of the corpus that it reads.
         variables: of its environment.
     """
@@ -74,6 +87,7 @@ class Tool:
     command: Callable[[Task], Sequence[str]]
     program: str = ""
     outcome: Callable[[Task], Outcome] = kept_by_program
+    progress: Callable[[Task, str], str] = lambda task, said: ""
     reads: str = PARQUET
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -89,6 +103,7 @@ def program(
     settings: str,
     file: str,
     *options: str,
+    progress: Callable[[Task, str], str] = parts_done,
     variables: Mapping[str, str] | None = None,
 ) -> Tool:
     """Return a tool that is a Python program, called with CORPUS, KEPT and options."""
@@ -96,7 +111,9 @@ def program(
     def command(task: Task) -> Sequence[str]:
         return [task.python, str(PROGRAMS / file), str(task.corpus), str(task.kept), *options]
 
-    return Tool(name, environment, settings, command, file, variables=variables or {})
+    return Tool(
+        name, environment, settings, command, file, progress=progress, variables=variables or {}
+    )
 
 
 def code_lines(text: str) -> int:

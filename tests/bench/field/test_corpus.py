@@ -107,6 +107,12 @@ def test_the_same_manifest_makes_the_same_bytes(packages, source, tmp_path):
     assert (tmp_path / "one/part-0003.parquet").exists()
 
 
+def test_a_small_corpus_has_several_parts(packages, source, tmp_path):
+    """As many tools run a task for each file: of 20,000 bytes a part has an eighth."""
+    summary = corpus.make_corpus(packages, 20_000, tmp_path / "out", source)
+    assert len(list((tmp_path / "out").glob("part-*"))) == len(summary.packages) == 7
+
+
 @pytest.mark.parametrize("begun", [1, 4_000, 9_000, 14_000])
 def test_an_enlarged_corpus_is_the_same_as_a_large_one(begun, packages, source, tmp_path):
     options = {"part_bytes": 5000}

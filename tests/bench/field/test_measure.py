@@ -13,8 +13,18 @@ import pytest
 import bench.results
 from bench.field import __main__ as command
 from bench.field import page, quick, results
-from bench.field.measure import ABSENT, Corpus, Setting, as_json, measure, of_json
+from bench.field.measure import (
+    ABSENT,
+    NOT_RUN,
+    Corpus,
+    Measured,
+    Setting,
+    as_json,
+    measure,
+    of_json,
+)
 from bench.field.running import DONE, FAILED, OVER_TIME, Limits
+from bench.field.spark_events import shuffled_bytes
 from bench.field.tools import chosen
 from bench.field.tools.tool import Tool
 from tests.bench.field.made_corpus import write_corpus, write_truth
@@ -136,7 +146,7 @@ def test_results_are_read_as_they_were_written(made):
     chosen_setting = setting(made)
     [measured] = measure([tool("one", KEEPS_PARTS, "part-0000.parquet")], corpus, chosen_setting)
     assert of_json(json.loads(json.dumps(as_json(measured)))) == measured
-    result = results.result_of(corpus, chosen_setting, measured)
+    result = results.result_of(corpus, chosen_setting.limits, measured)
     path = made / "field-0.json"
     results.write(path, result)
     assert results.read(path) == result
@@ -149,13 +159,93 @@ def test_earlier_results_stay_unless_a_tool_is_run_again(made):
         next(measure([tool(name, KEEPS_PARTS, "part-0000.parquet")], corpus, setting(made)))
         for name in ("one", "two")
     )
-    earlier = results.result_of(corpus, setting(made), one, two)
+    limits = setting(made).limits
+    earlier = results.result_of(corpus, limits, one, two)
     again = replace(two, own_lines=99)
-    later = results.updated(earlier, results.result_of(corpus, setting(made), again))
+    later = results.updated(earlier, results.result_of(corpus, limits, again))
     assert later.tools == [one, again]
-    other = results.result_of(corpus._replace(documents=7), setting(made), one)
+    other = results.result_of(corpus._replace(documents=7), limits, one)
     with pytest.raises(ValueError, match="documents of earlier results differs"):
         results.updated(earlier, other)
+
+
+def test_a_tool_that_would_take_too_long_is_not_run_and_has_a_row(made):
+    corpus = Corpus.read(made / "corpus")
+    rounds = [{"seconds": 20.0}, {"seconds": 30.0}, {"seconds": 90.0}]
+    states = {"slow": DONE, "ended": OVER_TIME, "failed": FAILED, "quick": DONE}
+    tools = {
+        name: Measured(name, "1", "", "", 1, state, rounds=rounds) for name, state in states.items()
+    }
+    tools["quick"].rounds = rounds[:1]
+    smaller = results.result_of(corpus, Limits(60, 1 << 30), *tools.values())
+    assert results.not_to_be_run(smaller, 2 * corpus.text_bytes, Limits(50, 1 << 30)) == {
+        "slow": "it took 30 s for 0.00 GB, so it would take 60 s; the limit is 50 s",
+        "ended": "over time for 0.00 GB",
+        "failed": "failed for 0.00 GB",
+    }
+    slow, quick = (tool(name, KEEPS_PARTS, "part-0000.parquet") for name in ("slow", "quick"))
+    stated = setting(made, rounds=2)._replace(not_run={"slow": "it took 30 s"})
+    found = [(each.tool, each.state) for each in measure([quick, slow], corpus, stated)]
+    assert found == [("slow", NOT_RUN), ("quick", DONE), ("quick", DONE)]
+    (made / "work" / "count").unlink()
+    [measured, *_] = measure([slow], corpus, stated)
+    text = page.section(results.result_of(corpus, stated.limits, measured))
+    assert "| slow | not run |" in text
+    assert "as it is; not run: it took 30 s" in text
+    assert not (made / "work" / "count").exists()
+
+
+def test_the_figure_of_a_tool_that_was_ended_is_of_its_last_run():
+    rounds = [{"seconds": 2.0}, {"seconds": 4.0}, {"seconds": 300.0}]
+    measured = Measured("one", "1", "", "", 1, DONE, rounds=rounds)
+    assert measured.median("seconds") == 4
+    assert replace(measured, state=OVER_TIME).median("seconds") == 300
+    assert measured.median("shuffled_bytes") is None
+
+
+def test_a_run_that_was_ended_has_its_progress_date_machine_and_limit(made):
+    corpus = Corpus.read(made / "corpus")
+    sleeps = replace(
+        tool("sleeps", "import time; print('3 of 8', flush=True); time.sleep(600)"),
+        progress=lambda task, said: f"{said} files",
+    )
+    [measured] = measure([sleeps], corpus, setting(made, seconds=2))
+    assert (measured.state, measured.progress) == (OVER_TIME, "3 of 8 files")
+    assert measured.limit_seconds == 2
+    text = page.section(results.result_of(corpus, setting(made).limits, measured))
+    assert f"; 1 on {measured.date}, at most 2 s; over time after 3 of 8 files" in text
+    assert f"Machine: {measured.machine}, of which a tool may use 2 cores" in text
+
+
+def test_what_spark_moved_is_read_from_its_logs(tmp_path):
+    assert shuffled_bytes(tmp_path) is None
+    end = {"Event": "SparkListenerTaskEnd", "Task Metrics": {
+        "Shuffle Write Metrics": {"Shuffle Bytes Written": 700}}}  # fmt: skip
+    lost = {"Event": "SparkListenerTaskEnd", "Task Metrics": None}
+    lines = [{"Event": "SparkListenerJobEnd"}, end, lost, end]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "local-1").write_text(text + text[-60:-30])
+    (tmp_path / "local-2").write_text(json.dumps(end) + "\n" + json.dumps(end)[:-5])
+    (tmp_path / ".local-2.crc").write_bytes(b"\xff")
+    assert shuffled_bytes(tmp_path) == 2100
+
+
+def test_the_truth_of_another_corpus_is_refused(made):
+    (made / "truth" / "corpus.json").write_text('{"content_sha256": "00fe"}')
+    with pytest.raises(ValueError, match=r"truth: the truth of another corpus than .*corpus"):
+        Corpus.read(made / "corpus", made / "truth")
+
+
+def test_results_of_another_corpus_are_refused_before_a_tool_is_run(made, capsys):
+    corpus = Corpus.read(made / "corpus")
+    out = made / "field-0.json"
+    results.write(out, results.result_of(corpus._replace(documents=7), Limits(60, 16 << 30)))
+    before = out.read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(made / "corpus"), "--out", str(out), "--work", str(made)])
+    assert ended.value.code == 2
+    assert "documents of earlier results differs: write to another file" in capsys.readouterr().err
+    assert out.read_bytes() == before
 
 
 def test_stored_results_are_read_and_are_no_results_of_other_benchmarks():

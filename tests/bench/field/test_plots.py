@@ -19,12 +19,14 @@ def quality(recall, precision):
 
 
 def measured(name, state="done", rounds=ROUNDS, found=()):
-    return Measured(name, "1.0", "as it is", "Parquet files", 1, state, "", list(rounds), 1, 1,
-                    list(found))  # fmt: skip
+    return Measured(
+        name, "1.0", "as it is", "Parquet files", 1, state,
+        rounds=list(rounds), kept=1, dropped=1, quality=list(found),
+    )  # fmt: skip
 
 
 def result(gigabytes, *tools):
-    return FieldResult("m\nv", "2024-05-17", 10, int(gigabytes * 1e9), "", 900, 1 << 30, 2, tools)
+    return FieldResult(10, int(gigabytes * 1e9), "", 1 << 30, 2, tools)
 
 
 SMALL = result(

@@ -39,6 +39,11 @@ def test_a_program_that_ends_is_measured_with_its_children(python):
     assert 0 <= taken.others_share <= 1
 
 
+def test_a_program_may_use_two_cores(python):
+    taken = python("import os; print(len(os.sched_getaffinity(0)))")
+    assert int(taken.said) == min(2, len(os.sched_getaffinity(0)))
+
+
 def test_files_of_a_program_are_measured(python):
     taken = python("open('large', 'wb').write(bytes(range(256)) * 40960)")
     assert 10 << 20 <= taken.disk_bytes < 11 << 20

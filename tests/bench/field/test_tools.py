@@ -41,7 +41,7 @@ def test_names_are_distinct_and_each_environment_is_pinned():
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_command_is_made_of_files_that_exist(tool, tmp_path):
-    task = Task(tmp_path / "corpus", 32, 10**6, tmp_path, tmp_path / "environment")
+    task = Task(tmp_path / "corpus", 32, tmp_path, tmp_path / "environment")
     words = list(tool.command(task))
     assert all(isinstance(word, str) for word in words)
     assert [word for word in words if word.startswith(str(PROGRAMS))] == (
@@ -51,11 +51,39 @@ def test_a_command_is_made_of_files_that_exist(tool, tmp_path):
     assert tool.settings
 
 
-def test_ours_is_limited_to_4_gb_of_memory_where_the_corpus_is_large(tmp_path):
-    small = Task(tmp_path, 32, 2 * 10**9, tmp_path, tmp_path)
-    [tool] = chosen(["mr-dedup"])
-    assert "--memory" not in tool.command(small)
-    assert tool.command(small._replace(corpus_bytes=20 * 10**9))[-2:] == ["--memory", "4GB"]
+@pytest.mark.parametrize(
+    ("name", "said", "progress"),
+    [
+        ("rensa", "part-0002.parquet is done\npart-0003.parquet is done", "4 of 9 files done"),
+        ("gaoya", "", "0 of 9 files done"),
+        ("mllib", "[Stage 8:====>      (3 + 2) / 10]", "stage 8 of Spark: 3 of 10 tasks done"),
+        ("mllib", "WARN", ""),
+        (
+            "distributed-curator",
+            "INFO - Step 5: x\nINFO - Step 6: Marking duplicates...\n[Stage 9:> (0 + 1) / 2]",
+            "step 6 (Marking duplicates), stage 9 of Spark: 0 of 2 tasks done",
+        ),
+        ("datatrove", "", "stage 2 of 4: 3 tasks done"),
+        ("fastdedup", "7", ""),
+    ],
+)
+def test_progress_is_what_a_tool_reported_or_wrote(tmp_path, name, said, progress):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number in range(9):
+        (corpus / f"part-{number:04}.parquet").touch()
+    for stage, tasks in (("1", 9), ("2", 3)):
+        folder = tmp_path / "logs" / stage / "completions"
+        folder.mkdir(parents=True)
+        for number in range(tasks):
+            (folder / f"{number:05}").touch()
+    [tool] = chosen([name])
+    assert tool.progress(Task(corpus, 32, tmp_path, tmp_path), said) == progress
+
+
+def test_progress_of_datatrove_before_its_first_stage(tmp_path):
+    [tool] = chosen(["datatrove"])
+    assert tool.progress(Task(tmp_path, 32, tmp_path, tmp_path), "") == "no stage begun"
 
 
 def test_an_unknown_tool_is_an_error_that_lists_those_there_are():
@@ -80,7 +108,7 @@ def test_a_tool_drops_copies(name, corpus, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     documents = converted(corpus, tool.reads, tmp_path / "inputs")
-    task = Task(documents, 32, 10**5, out, Path(sys.prefix))
+    task = Task(documents, 32, out, Path(sys.prefix))
     taken = run(Command(tool.command(task), out, tool.variables), Limits(300, 4 << 30))
     assert (taken.state, taken.said if taken.state != DONE else "") == (DONE, "")
     outcome = tool.outcome(task)
@@ -134,18 +162,17 @@ def test_an_environment_is_made_as_pinned(tmp_path, monkeypatch):
     """By uv, from the package index."""
     pins = tmp_path / "pins"
     pins.mkdir()
-    (pins / "tool.txt").write_text("# six 1.17.0\nsix==1.17.0\n")
     monkeypatch.setattr(environments, "PINS", pins)
-    assert environments.main([str(tmp_path), "tool"]) == 0
-    assert environments.version_of("tool", tmp_path) == "six 1.17.0"
-    taken = run(
-        Command(
-            [str(tmp_path / "tool" / "bin" / "python"), "-c", "import six; print(six.__version__)"],
-            tmp_path,
-        ),
-        Limits(60, 1 << 30),
-    )
-    assert taken.said == "1.17.0"
+    show = "import six, sys; print(six.__version__, *sys.version_info[:2])"
+    words = [str(tmp_path / "tool" / "bin" / "python"), "-c", show]
+    other = f"{sys.version_info.major}.{sys.version_info.minor}"
+    # again with another version, and with the Python that it names
+    for version, line, python in (("1.16.0", "", "3 11"), ("1.17.0", f"# python {other}\n", other)):
+        (pins / "tool.txt").write_text(f"# six {version}\n{line}six=={version}\n")
+        assert environments.main([str(tmp_path), "tool"]) == 0
+        assert environments.version_of("tool", tmp_path) == f"six {version}"
+        taken = run(Command(words, tmp_path), Limits(60, 1 << 30))
+        assert taken.said == f"{version} {python.replace('.', ' ')}"
 
 
 @pytest.mark.skipif(not shutil.which("uv"), reason="uv is not installed")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from bench.field import truth
+from bench.field.quality import content_sha256
 from bench.field.shingle_kernels import Matches, Sets, match
 from bench.field.truth import indexed
 
@@ -107,11 +108,13 @@ def read(out):
 @pytest.mark.parametrize("threshold", [0.5, 0.7])
 def test_all_pairs_of_a_corpus_are_found(threshold, corpus, tmp_path, capsys):
     folder, texts = corpus
+    (folder / "corpus.json").write_text('{"content_sha256": "00ff"}')
     out = tmp_path / "truth/all"
     truth.main([str(folder), str(out), "--threshold", str(threshold)])
     found, sample = read(out)
     assert found == similar_pairs(texts, threshold)
     assert sorted(sample) == sorted(texts)
+    assert content_sha256(out) == "00ff"
     assert capsys.readouterr().out == f"{len(found)} pairs in {out}\n"
 
 
