@@ -51,9 +51,17 @@ def content_sha256(folder: Path) -> str:
     """Return the SHA-256 of all texts, by the ``corpus.json`` of a corpus or its truth.
 
     It is empty if there is no such file.
+
+    Raises:
+        ValueError: the file is not such a report.
     """
     report = folder / _REPORT
-    return str(json.loads(report.read_text())["content_sha256"]) if report.exists() else ""
+    if not report.exists():
+        return ""
+    try:
+        return str(json.loads(report.read_text())["content_sha256"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"{report}: not the report of a corpus") from None
 
 
 def write_corpus_sha256(folder: Path, sha256: str) -> None:

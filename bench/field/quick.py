@@ -41,8 +41,8 @@ class Floor(NamedTuple):
 FLOORS = {
     "mr-dedup": Floor(0.998, 1.0),
     "mr-dedup local": Floor(0.998, 1.0),
-    "mr-dedup simhash": Floor(0.0, 1.0),
-    "mr-dedup exact": Floor(0.0, 1.0),
+    "mr-dedup simhash": Floor(0.99, 1.0),
+    "mr-dedup exact": Floor(0.62, 1.0),
 }
 
 

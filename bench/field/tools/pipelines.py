@@ -87,11 +87,8 @@ TOOLS = (
     ),
     _text_dedup(
         "text-dedup simhash",
-        "as in its README: shingles of 3 words, 64 bits of which 3 may differ",
+        "its defaults: shingles of 3 words, 64 bits of which 3 may differ",
         "simhash",
-        hash_bits=64,
-        ngram_size=3,
-        bit_diff=3,
     ),
     _text_dedup(
         "text-dedup exact",

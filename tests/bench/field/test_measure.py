@@ -236,6 +236,15 @@ def test_the_truth_of_another_corpus_is_refused(made):
         Corpus.read(made / "corpus", made / "truth")
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 5000])
+def test_a_report_that_is_none_is_an_error_of_one_line(made, capsys, text):
+    (made / "corpus" / "corpus.json").write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(made / "corpus"), "--out", str(made / "field-0.json")])
+    assert ended.value.code == 2
+    assert "corpus.json: not the report of a corpus" in capsys.readouterr().err
+
+
 def test_results_of_another_corpus_are_refused_before_a_tool_is_run(made, capsys):
     corpus = Corpus.read(made / "corpus")
     out = made / "field-0.json"
