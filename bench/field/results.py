@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.field.measure import Corpus, Measured, as_json, of_json
+from bench.field.measure import NOT_RUN, Corpus, Measured, as_json, of_json
 from bench.field.running import CORES, DONE, FAILED, OVER_MEMORY, OVER_TIME, Limits
 
 
@@ -97,6 +97,8 @@ def not_to_be_run(smaller: FieldResult, text_bytes: int, limits: Limits) -> dict
             found[tool.tool] = f"{tool.state} for {size}"
         elif tool.state == FAILED:
             found[tool.tool] = f"failed for {size}"
+        elif tool.state == NOT_RUN:
+            found[tool.tool] = tool.said
         elif tool.state == DONE and seconds > limits.seconds:
             found[tool.tool] = (
                 f"it took {tool.median('seconds'):,.0f} s for {size}, so it would take "

@@ -172,16 +172,18 @@ def test_earlier_results_stay_unless_a_tool_is_run_again(made):
 def test_a_tool_that_would_take_too_long_is_not_run_and_has_a_row(made):
     corpus = Corpus.read(made / "corpus")
     rounds = [{"seconds": 20.0}, {"seconds": 30.0}, {"seconds": 90.0}]
-    states = {"slow": DONE, "ended": OVER_TIME, "failed": FAILED, "quick": DONE}
+    states = {"slow": DONE, "ended": OVER_TIME, "failed": FAILED, "quick": DONE, "no": NOT_RUN}
     tools = {
         name: Measured(name, "1", "", "", 1, state, rounds=rounds) for name, state in states.items()
     }
     tools["quick"].rounds = rounds[:1]
+    tools["no"].said = "over time for 0.02 GB"
     smaller = results.result_of(corpus, Limits(60, 1 << 30), *tools.values())
     assert results.not_to_be_run(smaller, 2 * corpus.text_bytes, Limits(50, 1 << 30)) == {
         "slow": "it took 30 s for 0.00 GB, so it would take 60 s; the limit is 50 s",
         "ended": "over time for 0.00 GB",
         "failed": "failed for 0.00 GB",
+        "no": "over time for 0.02 GB",
     }
     slow, quick = (tool(name, KEEPS_PARTS, "part-0000.parquet") for name in ("slow", "quick"))
     stated = setting(made, rounds=2)._replace(not_run={"slow": "it took 30 s"})
