@@ -36,7 +36,6 @@ _METHODS = {
 
 TOOLS = (
     _tool("mr-dedup", f"defaults: candidates by MinHash; {_COMPARED}"),
-    _tool("mr-dedup 4 GB", f"the same with --memory 4GB; {_COMPARED}", "--memory", "4GB"),
     _tool("mr-dedup local", f"the same by a process for each task; {_COMPARED}", "-r", "local"),
     _tool(
         "mr-dedup spark",
