@@ -85,7 +85,7 @@ def _pinned_version(name: str) -> str:
     """Return the version of a tool that its environment has to have.
 
     Raises:
-        ValueError: if no environment has that name, or there is no wheel of mr-dedup.
+        ValueError: the name is of no environment, or mr-dedup has no wheel.
     """
     if name not in names():
         raise ValueError(f"{name}: no such environment; there are {', '.join(names())}")

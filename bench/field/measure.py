@@ -180,6 +180,7 @@ def _run_once(tool: Tool, measured: Measured, corpus: Corpus, setting: Setting) 
     environment = setting.environments / tool.environment if tool.environment else Path(sys.prefix)
     task = Task(documents, corpus.documents, out, environment)
     taken = run(Command(tool.command(task), out, _variables(tool, task)), setting.limits)
+    taken = taken._replace(said=_without_paths(taken.said, task))
     _add_cost(measured, taken, shuffled_bytes(out / EVENTS))
     measured.date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     measured.machine, measured.limit_seconds = hardware(), setting.limits.seconds
@@ -193,6 +194,19 @@ def _run_once(tool: Tool, measured: Measured, corpus: Corpus, setting: Setting) 
         measured.state, measured.said = FAILED, f"{error}\n{taken.said}"
     finally:
         shutil.rmtree(out, ignore_errors=True)
+
+
+def _without_paths(said: str, task: Task) -> str:
+    """Return what a tool printed, without the paths of this machine.
+
+    >>> task = Task(Path("/a/in"), 1, Path("/a/out"), Path("/home/me/tools/one"))
+    >>> _without_paths("/home/me/tools/one/lib/b.py:7: /a/out/kept", task)
+    'ENVIRONMENT/lib/b.py:7: OUT/kept'
+    """
+    named = {task.environment: "ENVIRONMENT", task.corpus: "CORPUS", task.out: "OUT"}
+    for path, name in named.items():
+        said = said.replace(str(path), name)
+    return said
 
 
 def _variables(tool: Tool, task: Task) -> Mapping[str, str]:

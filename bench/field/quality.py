@@ -50,7 +50,7 @@ class Truth(NamedTuple):
 def content_sha256(folder: Path) -> str:
     """Return the SHA-256 of all texts, by the ``corpus.json`` of a corpus or its truth.
 
-    It is empty if there is no such file.
+    Without that file it is an empty string.
 
     Raises:
         ValueError: the file is not such a report.

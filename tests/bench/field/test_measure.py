@@ -99,8 +99,8 @@ def test_a_tool_runs_in_its_active_environment_and_leaves_its_files_in_its_direc
     report = "import os; print(os.environ['PATH'].split(':')[0], os.environ['TMPDIR'], os.getcwd())"
     shows = tool("shows", f"{report}; raise SystemExit(1)", environment="tool")
     [measured] = measure([shows], corpus, setting(made))
-    out = made / "work" / "shows"
-    assert measured.said.split() == [str(environment / "bin"), str(out / "tmp"), str(out)]
+    # paths of this machine have names in what is stored
+    assert measured.said.split() == ["ENVIRONMENT/bin", "OUT/tmp", "OUT"]
     assert measured.version == "tool 1.2"
 
 
