@@ -90,7 +90,7 @@ def not_to_be_run(smaller: FieldResult, text_bytes: int, limits: Limits) -> dict
         limits: of a run.
     """
     found = {}
-    size = f"{smaller.text_bytes / 1e9:.2f} GB"
+    size, larger = (f"{each / 1e9:.2f} GB" for each in (smaller.text_bytes, text_bytes))
     for tool in smaller.tools:
         seconds = (tool.median("seconds") or 0) * text_bytes / smaller.text_bytes
         if tool.state in (OVER_TIME, OVER_MEMORY):
@@ -101,7 +101,7 @@ def not_to_be_run(smaller: FieldResult, text_bytes: int, limits: Limits) -> dict
             found[tool.tool] = tool.said
         elif tool.state == DONE and seconds > limits.seconds:
             found[tool.tool] = (
-                f"it took {tool.median('seconds'):,.0f} s for {size}, so it would take "
+                f"it took {tool.median('seconds'):,.0f} s for {size}, so {larger} would take "
                 f"{seconds:,.0f} s; the limit is {limits.seconds:,.0f} s"
             )
     return found

@@ -180,7 +180,7 @@ def test_a_tool_that_would_take_too_long_is_not_run_and_has_a_row(made):
     tools["no"].said = "over time for 0.02 GB"
     smaller = results.result_of(corpus, Limits(60, 1 << 30), *tools.values())
     assert results.not_to_be_run(smaller, 2 * corpus.text_bytes, Limits(50, 1 << 30)) == {
-        "slow": "it took 30 s for 0.00 GB, so it would take 60 s; the limit is 50 s",
+        "slow": "it took 30 s for 0.00 GB, so 0.00 GB would take 60 s; the limit is 50 s",
         "ended": "over time for 0.00 GB",
         "failed": "failed for 0.00 GB",
         "no": "over time for 0.02 GB",
