@@ -221,4 +221,9 @@ def _said(output: IO[bytes]) -> str:
     output.seek(max(0, size - 8 * _SAID_CHARACTERS))
     text = output.read().decode(errors="replace").replace("\r\n", "\n")
     lines = [line.rpartition("\r")[2].strip() for line in text.rstrip("\r\n ").split("\n")]
-    return "\n".join(line for line in lines if line)[-_SAID_CHARACTERS:]
+    text = "\n".join(line for line in lines if line)
+    if len(text) <= _SAID_CHARACTERS:
+        return text
+    end = text[-_SAID_CHARACTERS:]
+    # a line without its beginning may have part of a path
+    return end.partition("\n")[2] or end

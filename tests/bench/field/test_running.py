@@ -103,6 +103,14 @@ def test_the_message_of_a_program_that_fails_is_kept(python):
     assert len(taken.said) <= 400
 
 
+def test_the_end_of_what_was_printed_begins_with_a_whole_line(tmp_path):
+    printed = "for i in range(60): print(f'/some/path/{i:02}.py')"
+    taken = run(Command([sys.executable, "-c", printed], tmp_path), ENOUGH)
+    lines = [f"/some/path/{i:02}.py" for i in range(60)]
+    assert taken.said.split("\n") == lines[-len(taken.said.split("\n")) :]
+    assert 380 <= len(taken.said) <= 400
+
+
 def test_bars_that_were_overwritten_are_not_part_of_the_message(python):
     taken = python("import sys; sys.stderr.write('10 %\\r50 %\\r90 %\\nend'); sys.exit(3)")
     assert taken.said == "90 %\nend"
