@@ -3,6 +3,7 @@
 import pytest
 
 import mr_dedup
+from mr_dedup.engines.spark.sessions import open_session
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import tables_of
 from tests.engines.spark import sessions
@@ -26,3 +27,10 @@ def test_a_session_is_an_engine(tmp_path):
                 mr_dedup.dedup(pages, engine=other)
         finally:
             session.stop()
+
+
+def test_properties_that_are_given_replace_those_of_every_session():
+    name = "spark.shuffle.sort.bypassMergeThreshold"
+    for given, expected in [((), "1"), ((f"{name}=7",), "7")]:
+        with sessions.master("local[1]", properties=given) as settings:
+            assert open_session(settings).sparkContext.getConf().get(name) == expected
