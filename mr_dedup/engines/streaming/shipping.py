@@ -22,7 +22,7 @@ from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.described import DescribedGroup, grouped, is_described
 from mr_dedup.engines.streaming.failures import Explanation
 from mr_dedup.engines.streaming.manifests import ManifestRunner
-from mr_dedup.engines.streaming.task_script import CODE, ENVIRONMENT, task_script
+from mr_dedup.engines.streaming.task_script import ENVIRONMENT, PACKAGE, task_script
 from mr_dedup.errors import MrDedupError, shortened
 from mr_dedup.storage.uris import endings_of, is_uri
 
@@ -261,9 +261,9 @@ class ShippingRunner(ManifestRunner):
         return uri
 
     def _create_setup_wrapper_scripts(self) -> None:
-        package = Path(self._get_local_tmp_dir()) / f"{CODE}.zip"
+        package = Path(self._get_local_tmp_dir()) / PACKAGE
         self._digest = pack(package)
-        self._working_dir_mgr.add("archive", str(package), name=CODE)
+        self._working_dir_mgr.add("file", str(package), name=PACKAGE)
         setup = self._py_files_setup() + self._setup
         write = self._write_setup_script
         self._setup_wrapper_script_path = write(setup, "task.sh", "task")
@@ -274,6 +274,7 @@ class ShippingRunner(ManifestRunner):
     ) -> list[str]:
         return task_script(
             self._task_hadoop(),
+            self._task_python_bin(),
             self._failures,
             self._digest,
             self._setup_cmd_content(setup) if setup else [],

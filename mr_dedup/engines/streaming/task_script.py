@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from mr_dedup.engines.package import FILE_LIST
 from mr_dedup.engines.process import PROCESS_VARIABLES
 from mr_dedup.engines.streaming.task_environment import (
     BYTES_VARIABLE,
@@ -28,7 +29,11 @@ SPLIT_INPUTS = "split-inputs.tsv"
 """The file, in the directory of a task, with such lines for the inputs that are split, TAB size."""
 
 CODE = "mr_dedup_code"
-"""The directory, in that of a task, where the shipped package is."""
+"""The directory, in that of a task, where the package is unpacked if no other one can be used."""
+
+PACKAGE = f"{CODE}.zip"
+"""The file, in the directory of a task, of the shipped package. Hadoop does not unpack it: that is
+done for each job and node, and may start a process for each file."""
 
 ENVIRONMENT = "environment"
 """The directory, in that of a task, where a packed environment is."""
@@ -61,29 +66,39 @@ fi
 set -e
 """
 
+_SET_PATH = r"""
+export PYTHONPATH="$PWD/$ENVIRONMENT${PYTHONPATH:+:$PYTHONPATH}"
+"""
+
 _SET_UP_NODE = r"""
 # whether a copy of the package is whole: what cleans /tmp removes old files one by one
 is_whole() {
-    (cd "$CODE" && find . -type f) | while IFS= read -r file; do
-        [ -e "$1/$file" ] || exit 1
-    done
+    [ -f "$1/$LIST" ] && (cd "$1" && while IFS= read -r file; do
+        [ -e "$file" ] || exit 1
+    done <$LIST)
 }
+unpack() { python_command -m zipfile -e "$PACKAGE" "$1"; }
 # Python keeps its bytecode for the next task beside the sources: at a path that stays
-code=$PWD/$CODE
+code=
 cache=${MR_DEDUP_CACHE_DIR:-/tmp/mr_dedup-$(id -u)}
 if mkdir -p -m 700 "$cache" 2>/dev/null && [ -O "$cache" ] && [ -w "$cache" ]; then
     copy=$cache/code-$DIGEST
     if ! is_whole "$copy" && new=$(mktemp -d "$cache/new-XXXXXX"); then
-        cp -R "$code/." "$new"
-        # another task may have been quicker
-        is_whole "$copy" || mv -T "$copy" "$new.old" 2>/dev/null || :
-        mv -T "$new" "$copy" 2>/dev/null || rm -rf "$new"
-        rm -rf "$new.old"
+        if unpack "$new"; then
+            # another task may have been quicker
+            is_whole "$copy" || mv -T "$copy" "$new.old" 2>/dev/null || :
+            mv -T "$new" "$copy" 2>/dev/null || :
+        fi
+        rm -rf "$new" "$new.old"
     fi
     ! is_whole "$copy" || code=$copy
     export MR_DEDUP_CACHE_DIR="$cache"
 fi
-export PYTHONPATH="$code:$PWD/$ENVIRONMENT${PYTHONPATH:+:$PYTHONPATH}"
+if [ -z "$code" ]; then
+    code=$PWD/$CODE
+    unpack "$code"
+fi
+export PYTHONPATH="$code:$PYTHONPATH"
 """
 
 _FETCH_AND_RUN = r"""
@@ -134,6 +149,7 @@ exec "$@"
 
 def task_script(
     hadoop: Sequence[str],
+    python: Sequence[str],
     failures: str,
     digest: str,
     setup: Sequence[str],
@@ -142,13 +158,15 @@ def task_script(
 ) -> list[str]:
     """Return the lines of a script that runs its arguments as a task.
 
-    ``hadoop`` is the command on the nodes, ``failures`` the directory for reports, ``digest`` is
-    that of the shipped package, ``setup`` are lines of the user's.
+    ``hadoop`` and ``python`` are the commands on the nodes, ``failures`` is the directory for
+    reports, ``digest`` that of the shipped package, ``setup`` are lines of the user's.
     """
     settings = [
         f'hadoop_command() {{ {shlex.join(hadoop)} "$@"; }}',
+        f'python_command() {{ {shlex.join(python)} "$@"; }}',
         f"FAILURES={shlex.quote(failures)}",
-        f"CODE={CODE} ENVIRONMENT={ENVIRONMENT} DIGEST={digest}",
+        f"CODE={CODE} PACKAGE={PACKAGE} LIST={FILE_LIST} DIGEST={digest}",
+        f"ENVIRONMENT={ENVIRONMENT}",
         f"export {HADOOP_VARIABLE}={shlex.quote(shlex.join(hadoop))}",
         f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE} BYTES={BYTES_VARIABLE} LINES={LINES}",
         f"MANIFEST={MANIFEST} SPLIT_INPUTS={SPLIT_INPUTS} TAB='\t'",
@@ -162,7 +180,8 @@ def task_script(
         *settings,
         *_LOCALE.splitlines(),
         *_RUN_AND_REPORT.splitlines(),
-        *_SET_UP_NODE.splitlines(),
+        *_SET_PATH.splitlines(),
         *setup,
+        *_SET_UP_NODE.splitlines(),
         *run.splitlines(),
     ]

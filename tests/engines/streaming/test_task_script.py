@@ -1,19 +1,26 @@
 """The scripts of tasks, run by a shell with a stand-in for the hadoop command."""
 
 import os
-import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import mr_dedup
+from mr_dedup.engines.package import FILE_LIST
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.failures import explain, read_failures
 from mr_dedup.engines.streaming.task_environment import LINES, quoted_name
-from mr_dedup.engines.streaming.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
+from mr_dedup.engines.streaming.task_script import (
+    CODE,
+    MANIFEST,
+    PACKAGE,
+    SPLIT_INPUTS,
+    task_script,
+)
 from mr_dedup.errors import MAX_MESSAGE
 
 # copies, and drops the backslashes that keep a name from being a glob
@@ -30,9 +37,15 @@ esac
 def node(tmp_path):
     """A node: the folder of a task, and a hadoop command over local files."""
     work = tmp_path / "work folder"
-    shutil.copytree(Path(mr_dedup.__file__).parent / "jobs", work / CODE / "mr_dedup" / "jobs")
-    (work / CODE / "mr_dedup" / "__init__.py").write_text("")
-    shutil.copy(Path(mr_dedup.__file__).parent / "errors.py", work / CODE / "mr_dedup")
+    work.mkdir()
+    root = Path(mr_dedup.__file__).parent
+    files = [root / "errors.py", *(root / "jobs").glob("*.py")]
+    names = ["mr_dedup/__init__.py", *(f"mr_dedup/{path.relative_to(root)}" for path in files)]
+    with zipfile.ZipFile(work / PACKAGE, "w") as package:
+        package.writestr(names[0], "")
+        for name, path in zip(names[1:], files, strict=True):
+            package.write(path, name)
+        package.writestr(FILE_LIST, "".join(f"{name}\n" for name in names))
     hadoop = tmp_path / "had oop"
     hadoop.write_text(_HADOOP)
     hadoop.chmod(0o755)
@@ -40,12 +53,13 @@ def node(tmp_path):
     return tmp_path
 
 
-def run(node, *command, manifest=None, shell="sh", **environment):
+def run(node, *command, manifest=None, shell="sh", interpreter=sys.executable, **environment):
     lines = task_script(
         [str(node / "had oop")],
+        [interpreter],
         str(node / "failures"),
         "d1",
-        ["echo set up >&2"],
+        ["echo set up >&2", "export PYTHONPATH=/of/user:$PYTHONPATH"],
         reads_manifest=manifest is not None,
     )
     work = node / "work folder"
@@ -87,14 +101,43 @@ def test_a_command_runs_between_its_streams(node, shell):
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_a_copy_of_the_package_that_lost_files_is_made_anew(node, shell):
-    copy = node / "cache" / "code-d1" / "mr_dedup" / "jobs" / "reading.py"
-    for _ in range(2):
+    copy = node / "cache" / "code-d1"
+    for name in ("mr_dedup/jobs/reading.py", FILE_LIST, None):
         (node / "cache").mkdir(exist_ok=True)
         done = run(node, "sh", "-c", "echo $PYTHONPATH", shell=shell)
-        assert done.stdout.startswith(str(node / "cache" / "code-d1") + ":")
-        assert copy.exists()
-        assert list((node / "cache").iterdir()) == [node / "cache" / "code-d1"]
-        copy.unlink()
+        assert done.stdout.startswith(f"{copy}:")
+        assert (copy / "mr_dedup" / "jobs" / "reading.py").exists()
+        assert list((node / "cache").iterdir()) == [copy]
+        if name is not None:
+            (copy / name).unlink()
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_copy_of_the_package_that_is_whole_is_used_as_it_is(node, shell):
+    show = python("import mr_dedup.errors as e; print(e.__file__)")
+    first = run(node, *show, shell=shell)
+    (node / "work folder" / PACKAGE).write_text("not a zip")
+    assert run(node, *show, shell=shell).stdout == first.stdout != ""
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("cache", [None, "/proc/none"])
+def test_a_package_that_is_damaged_is_reported(node, shell, cache):
+    (node / "work folder" / PACKAGE).write_text("not a zip")
+    changed = {} if cache is None else {"MR_DEDUP_CACHE_DIR": cache}
+    assert run(node, "true", shell=shell, **changed).returncode == 1
+    [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
+    assert failure.said.endswith("BadZipFile: File is not a zip file")
+    assert cache or list((node / "cache").iterdir()) == []
+
+
+def test_the_path_of_modules_begins_with_the_package(node):
+    show = "echo $PYTHONPATH >path"
+    assert run(node, "sh", "-c", show, PYTHONPATH="/of/node").returncode == 0
+    work = node / "work folder"
+    package = node / "cache" / "code-d1"
+    expected = f"{package}:/of/user:{work}/environment:/of/node\n"
+    assert (work / "path").read_text() == expected
 
 
 def test_an_input_is_fetched_and_named_with_its_endings(node):
@@ -270,7 +313,7 @@ def test_an_input_that_cannot_be_fetched_is_reported(node):
 
 
 def test_a_command_that_is_not_there_is_reported(node):
-    assert run(node, "/no/python").returncode == 127
+    assert run(node, "/no/python", interpreter="/no/python").returncode == 127
     [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
     assert (failure.code, failure.input) == (127, "")
     assert "/no/python" in failure.said
