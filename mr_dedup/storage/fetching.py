@@ -114,6 +114,12 @@ def _request(file: RemoteFile, system: Any, path: str, piece: Piece, take: Take)
             take(system.cat_file(path, piece.start, piece.stop, generation=file.version))
         except FileNotFoundError as error:
             raise ChangedError(file.uri) from error
+    elif protocol == "hdfs":
+        with system.client.read(path) as source:
+            # a range beyond the end, of a version that is shorter by now, is a panic of Rust
+            size_bytes = max(0, min(piece.stop, len(source)) - piece.start)
+            for data in source.read_range_stream(piece.start, size_bytes) if size_bytes else ():
+                take(data)
     elif protocol == "hf":
         # with its size it is not looked up again
         with system.open(path, "rb", size=file.size_bytes, cache_type="none") as source:

@@ -82,7 +82,7 @@ _AZURE = Store(
         "read_timeout": _READ_SECONDS,
     },
 )  # fmt: skip
-_HDFS = Store("hdfs", "hdfs_native", "hdfs", renames=True)
+_HDFS = Store("hdfs", "hdfs_native", "hdfs", renames=True, piece_bytes=_STREAMED_BYTES)
 _HTTP = Store(
     "http", "aiohttp", "http", is_writable=False, lists=False, tries=5, piece_bytes=_STREAMED_BYTES,
     options={

@@ -102,7 +102,8 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
 
     def _upload_local_files(self) -> None:
         """Copy everything at once: mrjob starts a Java for each file."""
-        folder = Path(self._get_local_tmp_dir()) / "files"
+        job = Path(self._get_local_tmp_dir()) / "job"
+        folder = job / "files"
         (folder / "wd").mkdir(parents=True)
         (folder / "failures").mkdir()
         for kind in ("file", "archive_file"):
@@ -112,8 +113,7 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
         for path, uri in self._upload_mgr.path_to_uri().items():
             (folder / uri.rpartition("/")[2]).symlink_to(Path(path).absolute())
         self.progress.start("staging", 100)
-        self._cluster.mkdir(self._hadoop_tmp_dir)
-        self._cluster.put(folder, f"{self._hadoop_tmp_dir}/files")
+        self._cluster.put_new(job, self._hadoop_tmp_dir)
 
     # the job
 

@@ -91,6 +91,20 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         # it takes a local name for a URI
         self.invoke_hadoop(["fs", "-put", Path(local).absolute().as_uri(), uri])
 
+    def put_new(self, local: Path, uri: str) -> None:
+        """Copy a local directory as ``uri``, which must not exist, and make its parents.
+
+        Raises HadoopCommandError.
+        """
+        try:
+            self.put(local, uri)
+        except HadoopCommandError as error:
+            if "No such file or directory" not in error.reason:
+                raise
+            # only for the first job of a user: to make them before each costs a Java
+            self.mkdir(uri.rpartition("/")[0])
+            self.put(local, uri)
+
     def get(self, uri: str, local: Path) -> None:
         """Copy a file or directory to ``local``; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-get", uri, local.absolute().as_uri()])

@@ -100,3 +100,36 @@ def test_a_folder_is_replaced_or_stays(failing, tmp_path, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["_new", "there"]
     assert (new / "_new").exists()
     assert (there / "there").exists()
+
+
+@pytest.fixture
+def copying(tmp_path):
+    """A stand-in of ``hadoop fs`` that copies to folders of this machine, as Hadoop does."""
+    command = tmp_path / "hadoop"
+    command.write_text(
+        '#!/bin/sh\nif [ "$1" = version ]; then echo Hadoop 3.4.1; exit; fi\n'
+        'while [ "$1" != -mkdir ] && [ "$1" != -put ]; do shift; done\n'
+        f"echo $1 >>{tmp_path}/asked\n"
+        'if [ "$1" = -mkdir ]; then exec mkdir -p "$3"; fi\n'
+        'if ! [ -d "${3%/*}" ]; then\n'
+        "    echo \"put: \\`$3': No such file or directory: \\`${3%/*}'\" >&2; exit 1\n"
+        "fi\n"
+        'exec cp -R "${2#file://}" "$3"\n'
+    )
+    command.chmod(0o755)
+    return ClusterFilesystem([str(command)])
+
+
+def test_the_parents_of_a_new_folder_are_made_if_they_are_not_there(copying, tmp_path):
+    (tmp_path / "job" / "files").mkdir(parents=True)
+    for number, asked in [(0, ["-put", "-mkdir", "-put"]), (1, ["-put"])]:
+        copying.put_new(tmp_path / "job", f"{tmp_path}/user/tmp/{number}")
+        assert (tmp_path / "user" / "tmp" / str(number) / "files").is_dir()
+        assert (tmp_path / "asked").read_text().split() == asked
+        (tmp_path / "asked").unlink()
+
+
+def test_a_new_folder_that_cannot_be_copied_is_not_tried_twice(saying, tmp_path):
+    with pytest.raises(HadoopCommandError, match=r"^hadoop fs -put: no room$"):
+        saying(err="put: no room\n", code=1).put_new(tmp_path / "job", "hdfs:///x/y")
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1
