@@ -139,7 +139,7 @@ def test_near_duplicates_are_dropped_and_known_to_the_next_crawl(opened_by, site
     with opened_by(tmp_path) as (settings, opened):
         items, said = crawl(tmp_path, site, *settings)
         assert "Traceback" not in said, said
-        assert numbers(items) == list(range(DISTINCT))
+        assert numbers(items) == list(range(DISTINCT)), said
         # what is not a document passes, and so does the one page without words
         assert {"links": DISTINCT * COPIES + 1} in items
         assert len(items) == DISTINCT + 2
@@ -151,7 +151,7 @@ def test_near_duplicates_are_dropped_and_known_to_the_next_crawl(opened_by, site
         with opened() as index:
             assert len(index) == DISTINCT + 1
         other, said = crawl(tmp_path, site.replace("127.0.0.1", "localhost"), *settings)
-        assert numbers(other) == []
+        assert numbers(other) == [], said
         assert counted(said, "dropped") == DISTINCT * COPIES + 1
 
 
@@ -162,7 +162,7 @@ def test_near_duplicates_are_tagged(opened_by, site, tmp_path):
             tmp_path, site, *settings, "NEAR_DUPLICATES_ACTION=tag", "NEAR_DUPLICATES_TAG=near"
         )
         assert "Traceback" not in said, said
-        assert numbers(items) == sorted([*range(DISTINCT)] * COPIES)
+        assert numbers(items) == sorted([*range(DISTINCT)] * COPIES), said
         assert counted(said, "tagged") == DISTINCT * (COPIES - 1)
         tags = {item["url"]: item["near"] for item in items if "text" in item}
         for number in range(DISTINCT):
