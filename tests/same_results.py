@@ -2,8 +2,10 @@
 
 Each file of JSON lines, plain or as .gz, is de-duplicated by each method in one process. Then by
 the engines that ``--engine`` names (spilling, local, spark, hadoop), in as many parts and with as
-many reducers as PARTS and REDUCERS say. Decisions, clusters, fingerprints, signatures and kept
-records must be those of one process. Without files they are made up, one of them with skew.
+many reducers as PARTS and REDUCERS say: on Spark each number of parts with each of reducers, on
+Hadoop, where a run takes most of a minute, the first with the first and so on. Decisions,
+clusters, fingerprints, signatures and kept records must be those of one process. Without files
+they are made up, one of them with skew.
 
 Prints a line a run; exits with 1 if one differs. Takes minutes a file and engine.
 """
@@ -96,15 +98,21 @@ def run(file: Path, out: Path, words: list[str], parts: int) -> dict[str, object
     return tables_of(out)
 
 
+def divisions(engine: str) -> list[tuple[int, int | None]]:
+    """Return the numbers of parts and of reducers of the runs of an engine."""
+    if engine == "hadoop":
+        return list(zip(PARTS, REDUCERS, strict=True))
+    return list(itertools.product(PARTS, REDUCERS if engine == "spark" else (None,)))
+
+
 def compared(file: Path, engines: list[str], folder: Path) -> int:
     """Print a line for each run over a file; return how many results differ."""
     different = 0
     for methods in METHODS:
         method = [word for name in methods for word in ("--method", name)]
         expected = run(file, folder / "memory", ["-r", "memory", *method], 1)
-        for engine, parts in itertools.product(engines, PARTS):
-            is_cluster = engine in ("spark", "hadoop")
-            for reducers in REDUCERS if is_cluster else (None,):
+        for engine in engines:
+            for parts, reducers in divisions(engine):
                 words = [*ENGINES[engine], *method]
                 if reducers is not None:
                     words += ["--reducers", str(reducers)]
