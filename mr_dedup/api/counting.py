@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.options import CountsOptions
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.tables import read_table
 
 if TYPE_CHECKING:
@@ -44,8 +43,8 @@ def counts(results: Names, **options: Unpack[CountsOptions]) -> pa.Table:
         [2, 0]
     """
     names = [results] if isinstance(results, str | os.PathLike) else list(results)
-    with tempfile.TemporaryDirectory(prefix="mr_dedup-") as folder:
-        out = Path(folder) / "counts.parquet"
+    with temporary_folder() as folder:
+        out = folder / "counts.parquet"
         call_command(
             "counts", [os.fspath(name) for name in names], CountsOptions, options, {"out": str(out)}
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +16,7 @@ from mr_dedup.api.options import DecontaminateOptions, Name
 from mr_dedup.api.results import Report, Result, result_at
 from mr_dedup.api.sources import Documents
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,11 +64,11 @@ def decontaminate(
         {'id': '0', 'item': 'q1', 'verdict': 'question_and_answer', 'start': 6, 'end': 38}
     """
     with (
-        result_at(out) as (made, temporary),
-        tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder,
+        result_at(out) as (made, remove),
+        temporary_folder() as folder,
     ):
-        documents = Documents(source, Path(folder), options.get("id_field"))
-        names, called = _names_of(evals, Path(folder))
+        documents = Documents(source, folder, options.get("id_field"))
+        names, called = _names_of(evals, folder)
         if documents.in_memory and options.get("action", "report") != "report":
             options.setdefault("documents", "parquet")
         call_command(
@@ -76,7 +76,7 @@ def decontaminate(
             {"evals": names, "out": os.fspath(made), "runner": runner_of(engine)},
             called={**documents.called, **called},
         )  # fmt: skip
-    return DecontaminationResult(made, temporary)
+    return DecontaminationResult(made, remove)
 
 
 def _names_of(evals: Items, folder: Path) -> tuple[list[str], dict[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from mr_dedup.api.results import Report, Result, result_at
 from mr_dedup.api.sources import Documents
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.pipeline.decision import Decision, batches_of, decisions_on
 from mr_dedup.storage.uris import is_uri
 
@@ -66,17 +66,17 @@ def dedup(
         1: dropped, a near-duplicate of 0 (similarity 0.92); 2 documents in its cluster
     """
     with (
-        result_at(out) as (made, temporary),
-        tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder,
+        result_at(out) as (made, remove),
+        temporary_folder() as folder,
     ):
-        documents = Documents(source, Path(folder), options.get("id_field"))
-        if documents.in_memory or temporary is not None:
+        documents = Documents(source, folder, options.get("id_field"))
+        if documents.in_memory or remove is not None:
             options.setdefault("documents", "parquet")
         call_command(
             "dedup", documents.names, DedupOptions, options,
             {"out": os.fspath(made), "runner": runner_of(engine)}, called=documents.called,
         )  # fmt: skip
-    return DedupResult(made, temporary)
+    return DedupResult(made, remove)
 
 
 class DedupResult(Result):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.files.temporary import removable_folder
 from mr_dedup.index.fingerprint_options import Fingerprinter, FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
@@ -78,7 +79,8 @@ class Deduplicator:
         self._is_temporary = folder is None
         with contextlib.ExitStack() as opened:
             if folder is None:
-                folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="mr_dedup-index-"))
+                folder, remove = removable_folder()
+                opened.callback(weakref.finalize(self, remove))
             self.index = opened.enter_context(_opened(Path(folder), k, options))
             self._fingerprinter = _fingerprinter_of(self.index, k, options)
             self._resources = opened.pop_all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from mr_dedup.api.options import CompareOptions, EvaluateOptions
 from mr_dedup.api.sources import Documents
 from mr_dedup.cli import compare as compare_command
 from mr_dedup.cli import evaluate as evaluate_command
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.id_text import escape_ids
 from mr_dedup.formats.pair_files import SIMILARITY_COLUMNS
 
@@ -52,8 +52,7 @@ def evaluate(
         >>> report["bands"][0]["precision"], report["bands"][0]["recall"]
         (1.0, 0.5)
     """
-    with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         named = found.folder if isinstance(found, DedupResult) else found
         path = _file(named, folder / "found.tsv")
         given = {"truth": _file(truth, folder / "truth.tsv")}
@@ -85,8 +84,7 @@ def compare(
         ValueError: A table has not these columns, or nulls in them.
         MrDedupError: In one line, as the command reports it.
     """
-    with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         documents = Documents(source, folder, options.get("id_field"))
         results = Path(out) if out is not None else folder / "out"
         given = {"truth": _file(truth, folder / "truth.tsv"), "out": str(results)}

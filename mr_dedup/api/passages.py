@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import PassagesOptions, RestoreOptions
 from mr_dedup.api.results import Result, result_at
 from mr_dedup.api.sources import Documents
+from mr_dedup.files.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,15 +55,15 @@ def find_passages(
         {'id': '1', 'start': 6, 'end': 31, 'text': 'ALL RIGHTS RESERVED by us'}
     """
     with (
-        result_at(out) as (made, temporary),
-        tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder,
+        result_at(out) as (made, remove),
+        temporary_folder() as folder,
     ):
-        documents = Documents(source, Path(folder), options.get("id_field"))
+        documents = Documents(source, folder, options.get("id_field"))
         call_command(
             "passages", documents.names, PassagesOptions, options,
             {"out": os.fspath(made), "runner": runner_of(engine)}, called=documents.called,
         )  # fmt: skip
-    return PassagesResult(made, temporary)
+    return PassagesResult(made, remove)
 
 
 def restore(

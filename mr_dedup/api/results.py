@@ -6,15 +6,14 @@ import contextlib
 import html
 import json
 import os
-import shutil
-import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from mr_dedup.files.temporary import removable_folder
 from mr_dedup.formats.tables import read_table
 from mr_dedup.pipeline.result_files import damage_reported, files_of
 
@@ -49,18 +48,16 @@ class Result:
         folder: The directory or URI of the result; docs/formats.md describes it.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], temporary: Path | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], remove: Callable[[], None] | None = None
+    ) -> None:
         """Open the result in ``folder``, a directory or URI, of this or an earlier run.
 
-        The directory ``temporary`` is removed with this object.
+        ``remove`` removes a temporary one; it is called when this object is closed or is gone.
         """
         self.folder = os.fspath(folder)
         self._files = files_of(self.folder)
-        self._remove = (
-            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
-            if temporary is not None
-            else None
-        )
+        self._remove = None if remove is None else weakref.finalize(self, remove)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -100,17 +97,17 @@ class Result:
 @contextlib.contextmanager
 def result_at(
     out: str | os.PathLike[str] | None,
-) -> Iterator[tuple[str | os.PathLike[str], Path | None]]:
-    """Yield where a result is made, and the directory that is to be removed with it.
+) -> Iterator[tuple[str | os.PathLike[str], Callable[[], None] | None]]:
+    """Yield where a result is made, and without ``out`` a function that removes it.
 
-    The latter is made, if there is no ``out``, and removed if the block ends with an error.
+    Such a temporary one is removed if the block ends with an error.
     """
     if out is not None:
         yield out, None
         return
-    temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-"))
+    folder, remove = removable_folder()
     try:
-        yield temporary / "result", temporary
+        yield folder / "result", remove
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove()
         raise

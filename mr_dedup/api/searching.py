@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from mr_dedup.api.options import (
 )
 from mr_dedup.api.sources import Documents
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.id_text import unescape_id, unescape_ids
 
 if TYPE_CHECKING:
@@ -153,8 +153,7 @@ def fingerprint(
 @contextlib.contextmanager
 def _source(source: Any, options: ReadingOptions) -> Iterator[tuple[Documents, Path]]:
     """Yield the files of documents or fingerprints, and a temporary directory."""
-    with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         if isinstance(source, np.ndarray):
             if source.dtype != np.uint64 or source.ndim != 1:
                 raise TypeError(

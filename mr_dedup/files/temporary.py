@@ -7,7 +7,7 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
@@ -44,6 +44,15 @@ def temporary_folder(parent: str | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         if descriptor is not None:
             release(descriptor)
+
+
+def removable_folder() -> tuple[Path, Callable[[], None]]:
+    """Return a new directory in TMPDIR, as ``temporary_folder``, and a function that removes it.
+
+    For one that is used beyond a block; the caller has it removed at the end of the process.
+    """
+    opened = contextlib.ExitStack()
+    return opened.enter_context(temporary_folder()), opened.close
 
 
 def remove_left_over(parent: Path) -> None:

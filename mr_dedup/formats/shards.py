@@ -21,6 +21,7 @@ import pyarrow as pa
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.io_errors import reading
 from mr_dedup.files.outputs import whole_file
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import file_info
@@ -78,8 +79,8 @@ def new_file(address: str) -> Iterator[Path]:
         MrDedupError: If it cannot be written.
     """
     if is_uri(address):
-        with tempfile.TemporaryDirectory(prefix="mr-dedup-shard-") as folder:
-            path = Path(folder) / file_name(address)
+        with temporary_folder() as made:
+            path = made / file_name(address)
             yield path
             put(path, address, overwrite=True)
         return
@@ -98,8 +99,7 @@ def new_files(folder: str) -> Iterator[Path]:
     As by ``new_file``, each whole, in no order. The directory is on the same file system.
     """
     if is_uri(folder):
-        with tempfile.TemporaryDirectory(prefix="mr-dedup-files-") as name:
-            made = Path(name)
+        with temporary_folder() as made:
             yield made
 
             def copy(path: Path) -> None:
@@ -158,8 +158,8 @@ def _local(address: str) -> Iterator[Path]:
     if not is_uri(address):
         yield Path(address)
         return
-    with tempfile.TemporaryDirectory(prefix="mr-dedup-shard-") as folder:
-        path = Path(folder) / "shard"
+    with temporary_folder() as folder:
+        path = folder / "shard"
         fetch(file_info(address), path)
         yield path
 

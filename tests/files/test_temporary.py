@@ -1,5 +1,6 @@
 """Folders for temporary files: gone with their process, or with the next one after a kill."""
 
+import ast
 import errno
 import os
 import subprocess
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import mr_dedup
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files import temporary
 from mr_dedup.files.file_lock import FileLock
-from mr_dedup.files.temporary import PREFIX, temporary_folder
+from mr_dedup.files.temporary import PREFIX, removable_folder, temporary_folder
 
 OWNER = """
 import sys
@@ -52,6 +54,27 @@ def test_a_folder_goes_with_its_contents(place):
         (folder / "x").mkdir()
         assert list(place.iterdir()) == [folder]
     assert list(place.iterdir()) == []
+
+
+def test_a_removable_folder_goes_when_it_is_removed(place):
+    folder, remove = removable_folder()
+    (folder / "x").write_text("x")
+    with temporary_folder():
+        assert (folder / "x").exists()
+    remove()
+    assert list(place.iterdir()) == []
+
+
+def test_no_other_module_makes_folders_in_the_temporary_directory():
+    # what a killed process leaves of those would stay
+    makers = {"TemporaryDirectory", "mkdtemp"}
+    found = []
+    for path in Path(mr_dedup.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in makers:
+                found.append((path.name, "dir" in {word.arg for word in node.keywords}))
+    assert len(found) >= 5
+    assert [name for name, is_elsewhere in found if not is_elsewhere] == []
 
 
 def test_what_a_killed_process_left_goes_and_nothing_else(place):

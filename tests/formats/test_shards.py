@@ -1,5 +1,8 @@
 """Shards: what was written is read, and every damage is noticed."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.shards import (
     SHARDS_SUFFIX,
     ShardList,
@@ -112,3 +116,28 @@ def test_lists_of_shards(tmp_path):
     ShardList(folders, ((0, 1), (1, 2), (0, 0))).write(path)
     found = [(key, table["n"].to_pylist()) for key, table in ShardList.read(path).tables()]
     assert found == [(1, ["a1"]), (2, ["b2"]), (0, ["a0"])]
+
+
+WRITER = """
+import sys
+from mr_dedup.formats.shards import new_file, new_files
+with new_files("s3://bucket/folder") as folder, new_file("s3://bucket/shard") as path:
+    (folder / "part").write_bytes(b"x")
+    path.write_bytes(b"x")
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_task_wrote_for_a_store_goes_with_the_next(tmp_path, monkeypatch):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+    ) as writer:  # fmt: skip
+        assert writer.stdout.readline() == b"\n"
+        assert len(list(tmp_path.iterdir())) == 2
+        writer.kill()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with temporary_folder() as folder:
+        assert list(tmp_path.iterdir()) == [folder]

@@ -8,9 +8,7 @@ import importlib.util
 import itertools
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 from mr_dedup.engines.package import pack
 from mr_dedup.engines.process import PROCESS_VARIABLES
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.temporary import removable_folder, temporary_folder
 
 PACKAGE = "mr_dedup_package"
 """The directory of this package on executors."""
@@ -258,8 +257,7 @@ def _quiet() -> Iterator[Callable[[], str]]:
     """
     level = os.environ.get("MR_DEDUP_SPARK_LOG")
     before = os.environ.get("SPARK_SUBMIT_OPTS")
-    with tempfile.TemporaryDirectory(prefix="mr-dedup-spark-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         settings, printed = folder / "log4j2.properties", folder / "printed"
         settings.write_text(_LOG_SETTINGS.format(level=level or "off"))
         option = f"-Dlog4j2.configurationFile={settings.as_uri()}"
@@ -295,8 +293,8 @@ def _descriptors_to(path: Path) -> Iterator[None]:
 
 def package_archive() -> Path:
     """Return an archive of this package, which lives as long as the process."""
-    folder = Path(tempfile.mkdtemp(prefix="mr-dedup-package-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder, remove = removable_folder()
+    atexit.register(remove)
     path = folder / f"{PACKAGE}.zip"
     pack(path)
     return path

@@ -15,7 +15,6 @@ import importlib
 import itertools
 import json
 import sys
-import tempfile
 import zipimport
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ import pyarrow as pa
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import expected_reason
 from mr_dedup.errors import FormatError, MrDedupError, errors_naming
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.shards import SHARDS_SUFFIX
 from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
@@ -183,8 +183,7 @@ def _mapped_input(sent: SentJob, item: SentInput, counters: Counters) -> Iterato
     with sent.scratch.opened() as scratch, contextlib.ExitStack() as stack:
         path = Path(item.path)
         if item.content is not None:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mr-dedup-input-"))
-            path = Path(folder) / path.name
+            path = stack.enter_context(temporary_folder()) / path.name
             path.write_bytes(item.content)
         tables = None
         if item.tables is not None:
