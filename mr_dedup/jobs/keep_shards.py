@@ -30,7 +30,7 @@ from mr_dedup.formats.shards import new_files, read_shard
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.document_parts import DocumentParts, write_rejects
+from mr_dedup.jobs.document_parts import DOCUMENTS_FOLDER, DocumentParts, write_rejects
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.keep import KeepJob, has_texts
 from mr_dedup.jobs.order_decisions import DECISION
@@ -182,6 +182,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             schema, source = written.columns or (None, None)
             record: dict[str, Any] = {"part": number, "columns": schema, "source": source}
             record["kept"] = sum(count for _, count in files)
+            written_files = (folder / DOCUMENTS_FOLDER).rglob("*")
+            record["files"] = sum(1 for path in written_files if path.is_file())
             rows, rejects = self._rows_and_rejects(chunk)
             decided = self._decided(chunk)
             if rows is not None and len(rows) != decided.kept.size:

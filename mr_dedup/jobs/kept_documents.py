@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -24,9 +24,8 @@ Written = Callable[[str, int, int], None]
 class KeptDocuments:
     """Writes records below ``folder``, those of one file after the other; a context manager.
 
-    A file is called as the one it was read from, if that is a name below a directory, else by the
-    last part of that; of two that would be one, the second gets a number. Or ``names`` returns the
-    name. ``files`` are those written, and how many records each has.
+    A file is called as ``FileNames`` has it, or as ``names`` returns. ``files`` are those written,
+    and how many records each has.
 
     Attributes:
         on_written: Is called when records have been written, in their order.
@@ -35,9 +34,8 @@ class KeptDocuments:
     on_written: Written | None = None
 
     def __init__(self, folder: Path, names: Callable[[str], str] | None = None) -> None:
-        self._names = names or self._free_name
+        self._names = names or FileNames().take
         self._counts: dict[str, int] = {}
-        self._last_numbers: dict[PurePosixPath, int] = {}
         self._folder = folder
         self._open: contextlib.ExitStack = contextlib.ExitStack()
         self._source: str | None = None
@@ -102,24 +100,57 @@ class KeptDocuments:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _free_name(self, source: str) -> str:
-        return _free_name(source, self._counts, self._last_numbers)
 
+class FileNames:
+    """Names of files of documents below one directory, of which none is given twice.
 
-def kept_names(sources: Iterable[str]) -> dict[str, str]:
-    """Return the names of the files for documents of several sources, as ``KeptDocuments`` has.
+    A file is called as the one that its documents are of, if that is a name below a directory, else
+    by the last part of that; of two that would be one, the second gets a number. Dots at the
+    beginning are left out: readers of directories take such files for unfinished ones.
 
-    >>> kept_names(["a.jsonl", "/data/a.jsonl", "../a.jsonl"])
-    {'a.jsonl': 'a.jsonl', '/data/a.jsonl': 'a-2.jsonl', '../a.jsonl': 'a-3.jsonl'}
+    >>> names = FileNames()
+    >>> [names.take(source) for source in ("a.jsonl", "/data/a.jsonl", "../a.jsonl", ".a.jsonl")]
+    ['a.jsonl', 'a-2.jsonl', 'a-3.jsonl', 'a-4.jsonl']
     """
-    names: dict[str, str] = {}
-    taken: dict[str, int] = {}
-    last_numbers: dict[PurePosixPath, int] = {}
-    for source in sources:
-        if source not in names:
-            names[source] = _free_name(source, taken, last_numbers)
-            taken[names[source]] = 0
-    return names
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._folders: set[str] = set()
+        self._last_numbers: dict[PurePosixPath, int] = {}
+
+    def take(self, source: str, parts: int | None = None) -> str:
+        """Return a name that is free, and is not from now on.
+
+        Args:
+            source: What the documents are of.
+            parts: By how many tasks they are written, if by several: then the names of all parts,
+                as of ``numbered_name``, are free instead.
+        """
+        plain = PurePosixPath(source)
+        inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
+        shown = [part.lstrip(".") or "unnamed" for part in plain.parts]
+        name = PurePosixPath(*shown) if inside else PurePosixPath(shown[-1])
+        if any(str(folder) in self._taken for folder in name.parents):
+            # there is a file in place of its directory
+            name = PurePosixPath(shown[-1])
+        number, free = self._last_numbers.get(name, 1), name
+        while not self._are_free(files := _files_of(str(free), parts)):
+            number += 1
+            stem, dot, endings = name.name.partition(".")
+            free = name.with_name(f"{stem}-{number}{dot}{endings}")
+        self._last_numbers[name] = number
+        self._taken.update(files)
+        self._folders.update(map(str, free.parents))
+        return str(free)
+
+    def _are_free(self, names: Iterable[str]) -> bool:
+        return self._taken.isdisjoint(names) and self._folders.isdisjoint(names)
+
+
+def _files_of(name: str, parts: int | None) -> list[str]:
+    if parts is None:
+        return [name]
+    return [numbered_name(name, number) for number in range(parts)]
 
 
 def numbered_name(name: str, number: int) -> str:
@@ -131,21 +162,6 @@ def numbered_name(name: str, number: int) -> str:
     path = PurePosixPath(name)
     stem, dot, endings = path.name.partition(".")
     return str(path.with_name(f"{stem}-{number:05}{dot}{endings}"))
-
-
-def _free_name(
-    source: str, taken: Mapping[str, int], last_numbers: dict[PurePosixPath, int]
-) -> str:
-    plain = PurePosixPath(source)
-    inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
-    name = plain if inside else PurePosixPath(plain.name)
-    number, free = last_numbers.get(name, 1), name
-    while str(free) in taken:
-        number += 1
-        stem, dot, endings = name.name.partition(".")
-        free = name.with_name(f"{stem}-{number}{dot}{endings}")
-    last_numbers[name] = number
-    return str(free)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,12 @@
 """Names of the files of kept documents."""
 
-import pyarrow as pa
+from pathlib import PurePosixPath
 
-from mr_dedup.jobs.kept_documents import KeptDocuments
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mr_dedup.jobs.kept_documents import FileNames, KeptDocuments, numbered_name
 
 
 def record(source):
@@ -19,17 +23,40 @@ def test_files_of_one_name_get_numbers(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
-def test_many_files_of_one_name_are_looked_up_once_or_twice_each(tmp_path):
-    class Counting(dict):
+def test_many_files_of_one_name_are_looked_up_once_or_twice_each():
+    class Counting(set):
         looked_up = 0
 
-        def __contains__(self, name):
+        def isdisjoint(self, names):
             self.looked_up += 1
-            return super().__contains__(name)
+            return super().isdisjoint(names)
 
-    kept = KeptDocuments(tmp_path)
-    kept._counts = Counting()
-    for n in range(300):
-        kept._counts[kept._free_name(f"/{n}/part-00000.jsonl")] = 1
-    assert len(kept._counts) == 300
-    assert kept._counts.looked_up <= 2 * 300
+    names = FileNames()
+    names._taken = Counting()
+    assert len({names.take(f"/{n}/part-00000.jsonl") for n in range(300)}) == 300
+    assert names._taken.looked_up <= 2 * 300
+
+
+parts = st.sampled_from(
+    ["a", "b", ".a", "..", "...", "a.x", "a-2", "a-2.x", "a-00000.x", "a-00001"]
+)
+sources = st.builds(
+    lambda root, names: root + "/".join(names),
+    st.sampled_from(["", "/", "s3://b/", "./"]),
+    st.lists(parts, min_size=1, max_size=3),
+).filter(lambda source: not source.endswith("/.."))
+
+
+@given(st.lists(st.tuples(sources, st.none() | st.integers(1, 3)), max_size=12))
+def test_names_are_apart_and_below_the_directory(wanted):
+    names = FileNames()
+    files = []
+    for source, count in wanted:
+        name = names.take(source, count)
+        files += [name] if count is None else [numbered_name(name, n) for n in range(count)]
+    assert len(set(files)) == len(files)
+    for name in files:
+        path = PurePosixPath(name)
+        assert not path.is_absolute()
+        assert not any(part.startswith(".") for part in path.parts)
+        assert not {str(folder) for folder in path.parents} & set(files)

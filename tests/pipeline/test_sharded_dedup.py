@@ -147,6 +147,33 @@ def test_parquet_of_tasks_that_keep_nothing(capfd, sharded, tmp_path):
     assert len(list((other / "documents").iterdir())) > 3
 
 
+@pytest.mark.parametrize("runner", ["memory", "local"])
+def test_files_whose_names_look_like_parts_or_unfinished_ones(capfd, sharded, tmp_path, runner):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    documents = made_up_documents(5, 240)
+    names = [".a.jsonl", "a.jsonl", "a-00000.jsonl", "a-00001.jsonl", "a-2.jsonl"]
+    written = []
+    for name, first in zip(names, (0, 10, 220, 230, 235), strict=True):
+        stop = 220 if name == "a.jsonl" else first + (10 if first < 230 else 5)
+        written += documents[first:stop]
+        write_jsonl(folder / name, documents[first:stop])
+    paths = [folder / name for name in names]
+    one, other = both(capfd, sharded, tmp_path, paths, runner)
+    kept = []
+    for out in (one, other):
+        lines = []
+        for path in sorted((out / "documents").iterdir()):
+            assert not path.name.startswith(".")
+            lines += path.read_bytes().splitlines()
+        kept.append(sorted(lines))
+    assert kept[0] == kept[1]
+    count = json.loads((one / "summary.json").read_text())["documents_kept"]
+    assert len(kept[0]) == len(set(kept[0])) == count
+    # a divided file and four others
+    assert len(list((other / "documents").iterdir())) > 5
+
+
 @pytest.mark.parametrize("change", ["lengthen", "drop", "same length"])
 def test_changed_earlier_documents_are_noticed(capfd, sharded, tmp_path, change):
     documents = made_up_documents(5, 80)

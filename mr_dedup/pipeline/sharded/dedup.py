@@ -6,6 +6,7 @@ import json
 from typing import Any, NamedTuple, cast
 
 from mr_dedup.files.outputs import whole_file
+from mr_dedup.jobs.document_parts import DOCUMENTS_FOLDER
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 from mr_dedup.pipeline.sharded import stages as sharded
 from mr_dedup.pipeline.sharded.report import ReportParts
@@ -76,8 +77,16 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
     )
     if not is_done("keep"):
         kept = sharded.keep(plan, rows, decided, report.shown)
+        files = _written(run)
+        expected = stages.values("resolve")["documents_kept"]
+        found = sum(name.startswith(f"{DOCUMENTS_FOLDER}/") for name in files)
+        if (kept.documents, kept.files) != (expected, found):
+            raise RuntimeError(
+                f"{kept.documents} documents of {expected} are written, to {kept.files} files, of "
+                f"which {found} are there"
+            )
         content = {
-            "files": _written(run),
+            "files": files,
             "checksums": dict(kept.checksums),
             "sizes": dict(kept.sizes),
             "texts": [[*where, text] for where, text in sorted(kept.texts.items())],

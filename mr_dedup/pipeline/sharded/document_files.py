@@ -8,7 +8,7 @@ import msgspec
 
 from mr_dedup.jobs.contract import Job
 from mr_dedup.jobs.document_parts import DocumentParts
-from mr_dedup.jobs.kept_documents import kept_names
+from mr_dedup.jobs.kept_documents import FileNames
 from mr_dedup.jobs.kept_records import KeptFormat
 from mr_dedup.pipeline.sharded.run import ShardedRun
 
@@ -31,23 +31,25 @@ def document_parts(
         id_names: The fields of ids, by which errors name documents.
         as_lines: Whether documents that are neither JSON lines nor rows of Parquet become lines.
     """
-    chunks: dict[str, list[int]] = {}
+    chunks: dict[str, tuple[int, int]] = {}
     wanted: dict[str, str] = {}
     for chunk in run.chunks:
         for part in chunk.parts:
             name = part.file.name
             is_kept = not as_lines or part.file.format in ("jsonl", "parquet")
             wanted[name] = name if is_kept else name + _CONVERTED
-            of_file = chunks.setdefault(name, [])
-            if not of_file or of_file[-1] != chunk.number:
-                of_file.append(chunk.number)
-    free = kept_names(wanted.values())
-    names = {source: free[name] for source, name in wanted.items()}
+            first, _ = chunks.get(name, (chunk.number, chunk.number))
+            chunks[name] = (first, chunk.number)
+    divided = {source: first for source, (first, last) in chunks.items() if first < last}
+    taken = FileNames()
+    names = {source: taken.take(wanted[source]) for source in wanted if source not in divided}
+    for source, first in divided.items():
+        names[source] = taken.take(wanted[source], chunks[source][1] - first + 1)
     return DocumentParts(
         format=format,
         id_names=id_names,
         renamed={source: name for source, name in names.items() if source != name},
-        divided={source: each[0] for source, each in chunks.items() if each[1:]},
+        divided=divided,
     )
 
 

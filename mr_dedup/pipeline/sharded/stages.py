@@ -341,7 +341,8 @@ class Kept:
     """What the keep stage knows of the result.
 
     Attributes:
-        documents: How many were kept.
+        documents: How many were written.
+        files: To how many files.
         sizes: Of all texts, ``kept_bytes`` and ``dropped_bytes``.
         checksums: Of the datasets that later runs read, by their names.
         texts: Those that a report shows, by chunk and row.
@@ -350,6 +351,7 @@ class Kept:
     """
 
     documents: int
+    files: int
     sizes: Mapping[str, int]
     checksums: dict[str, str]
     texts: Mapping[tuple[int, int], str]
@@ -450,9 +452,9 @@ def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
     checksums = {
         name: combined_checksum([row[name] for _, row in sorted(parts.items())]) for name in names
     }
-    documents = sum(row["kept"] for row in parts.values())
+    documents, files = (sum(row[name] for row in parts.values()) for name in ("kept", "files"))
     sizes = {
         name: sum(row[name] for row in parts.values()) for name in ("kept_bytes", "dropped_bytes")
     }
     listed = most_dropped(pa.concat_tables(losing)).slice(0, LISTED).to_pylist()
-    return Kept(documents, sizes, checksums, texts, shares, {"listed": listed})
+    return Kept(documents, files, sizes, checksums, texts, shares, {"listed": listed})
