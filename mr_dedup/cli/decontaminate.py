@@ -229,7 +229,7 @@ def _run_locked(
     items, rejected = _items(arguments, item_options)
     index = ItemIndex.build(items, options)
     _refuse_unjudged(arguments, index)
-    if not arguments.resume and folder.has_unfinished():
+    if not arguments.resume:
         folder.discard()
     with streaming.staging_folder() as staging:
         work = prepared(arguments, folder, staging, settings)

@@ -212,7 +212,7 @@ def _run_locked(
         stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS)
         print_plan(arguments, work, options, stages, folder)
         return 0
-    if not arguments.resume and folder.has_unfinished():
+    if not arguments.resume:
         folder.discard()
     with streaming.staging_folder() as staging:
         work = prepared(arguments, folder, staging, settings)

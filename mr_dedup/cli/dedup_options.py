@@ -210,13 +210,11 @@ def run_identity(
 
     from mr_dedup import __version__
     from mr_dedup.fingerprints.simhash import VERSION
-    from mr_dedup.pipeline.result_folder import ADDRESS, FetchedResult
     from mr_dedup.pipeline.summary import FORMAT_VERSION
     from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 
-    elsewhere = {ADDRESS: folder.address} if isinstance(folder, FetchedResult) else {}
     return {
-        **elsewhere,
+        **folder.identity,
         "version": __version__,
         "format_version": FORMAT_VERSION,
         "fingerprint_version": VERSION,
@@ -243,7 +241,10 @@ def run_identity(
     }
 
 
-_NOT_OF_RESULT = ("pyarrow", "runner", "chunk_bytes", "inputs", "against", "earlier_files")
+_NOT_OF_RESULT = (
+    "address", "directory", "pyarrow", "runner", "chunk_bytes", "inputs", "against",
+    "earlier_files",
+)  # fmt: skip
 """What ``run_identity`` has that makes no other result, or is another name of one."""
 
 

@@ -168,7 +168,7 @@ def _run_locked(
     if is_complete(arguments, folder):
         return 0
     open_result(arguments, folder)
-    if not arguments.resume and folder.has_unfinished():
+    if not arguments.resume:
         folder.discard()
     with streaming.staging_folder() as staging:
         work = prepared(arguments, folder, staging, settings)

@@ -78,7 +78,14 @@ def prepared(
     copied_to = None
     if settings is not None and is_sharded(arguments.runner):
         copied_to = joined(folder.address, COPIES)
-    return prepare(
+    work = prepare(
         arguments.documents, arguments, staging, settings, reads_again=True,
         chunk_bytes=chunk_bytes, copied_to=copied_to,
     )  # fmt: skip
+    if work.runner == "spark" and staging is not None:
+        from mr_dedup.cli.on_cluster import spark_settings
+        from mr_dedup.engines.spark.sessions import open_session
+
+        # what is wrong with it is reported before anything of the run is there
+        open_session(spark_settings(arguments))
+    return work

@@ -74,8 +74,10 @@ def resumable(folder: ResultFolder, *discarding: type[MrDedupError]) -> Iterator
     """Report that a run can be resumed if the block ends with an error.
 
     Errors of the types ``discarding``, and of reading nothing at all, discard the run: what would
-    mend them makes another one.
+    mend them makes another one. What was left by a run that another has taken over is gone.
     """
+    from mr_dedup.pipeline.result_folder import TakenOverError
+
     unfinished = f"{folder.unfinished}: completed stages; --resume continues"
     try:
         with at_forced_end(lambda: print_message(unfinished)):
@@ -83,7 +85,7 @@ def resumable(folder: ResultFolder, *discarding: type[MrDedupError]) -> Iterator
     except BaseException as error:
         if isinstance(error, (NothingReadError, *discarding)):
             folder.discard()
-        else:
+        elif not isinstance(error, TakenOverError):
             print_message(unfinished)
         raise
 
@@ -99,11 +101,9 @@ def run_of(
     import pyarrow
 
     from mr_dedup import __version__
-    from mr_dedup.pipeline.result_folder import ADDRESS, FetchedResult
 
-    elsewhere = {ADDRESS: folder.address} if isinstance(folder, FetchedResult) else {}
     return {
-        **elsewhere,
+        **folder.identity,
         "version": __version__,
         "pyarrow": pyarrow.__version__,
         "command": command,

@@ -108,7 +108,8 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 fingerprints, signatures, sets = sign(batch.texts)
                 if sets is not None and part.cache is not None:
                     put_sets(part.cache, number, batch, sets)
-                    if by_offsets:
+                    if by_offsets and self.shards is None:
+                        # else they are in the shards
                         put_offsets(part.cache, number, batch)
                 table = table_of(batch, fingerprints, self.fields)
                 for name, column in signatures.items():

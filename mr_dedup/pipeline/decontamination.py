@@ -248,8 +248,6 @@ def find_items(
     done = _done(run)
     chunks = [chunk for chunk in run.chunks if chunk.number not in done]
     if chunks:
-        # before a stage is finished, for tasks leave what can be resumed
-        stages.record_run()
         job = _job(options, run, searched, folder)
         if options.action != "report" and options.documents == "parquet":
             job = msgspec.structs.replace(job, parts=with_columns(run, job, job.parts))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import secrets
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -41,6 +43,10 @@ class ResultFolder(Protocol):
         """The directory, a path or URI, where tasks write what ``publish`` makes appear."""
 
     @property
+    def identity(self) -> Mapping[str, str]:
+        """What a run records of where its tasks write, if that is another directory each time."""
+
+    @property
     def unfinished(self) -> str:
         """Where an interrupted run leaves what --resume needs."""
 
@@ -69,7 +75,10 @@ class ResultFolder(Protocol):
         """Remove what an interrupted run has left."""
 
     def record(self, files: Sequence[str]) -> None:
-        """Keep files of a stage that is finished, named relative to ``work``."""
+        """Keep files of a stage that is finished, named relative to ``work``, the manifest last.
+
+        Raises TakenOverError if another run has begun to write the result.
+        """
 
     def publish(self) -> None:
         """Make the result appear, and remove everything else."""
@@ -79,6 +88,10 @@ class ResultFolder(Protocol):
 
     def local_copy(self, name: str) -> Path | None:
         """Return a local copy of a file or directory of the result; None if there is none."""
+
+
+class TakenOverError(MrDedupError):
+    """Another run has begun to write the result of this one."""
 
 
 class LocalResult:
@@ -103,6 +116,11 @@ class LocalResult:
     def address(self) -> str:
         """See ResultFolder.address."""
         return str(self.work.absolute())
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See ResultFolder.identity."""
+        return {}
 
     @property
     def unfinished(self) -> str:
@@ -169,8 +187,8 @@ class LocalResult:
         shutil.rmtree(self._ended, ignore_errors=True)
 
 
-ADDRESS = "address"
-"""What the identity of a run contains whose tasks write elsewhere than its working directory."""
+ADDRESS, DIRECTORY = "address", "directory"
+"""The names of what ``ResultFolder.identity`` has: a URI, and the name of a directory."""
 
 
 class FetchedResult(LocalResult):
@@ -190,9 +208,15 @@ class FetchedResult(LocalResult):
         """See ResultFolder.address."""
         return recorded_value(self.work, ADDRESS) or self._address
 
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See ResultFolder.identity."""
+        return {ADDRESS: self.address}
+
     def discard(self) -> None:
         """See ResultFolder.discard."""
-        writing.remove(self.address)
+        if self.work.exists():
+            writing.remove(self.address)
         super().discard()
 
     def publish(self) -> None:
@@ -226,6 +250,9 @@ class RemoteResult:
     that a run can be resumed from any machine. The result appears by renaming its directory or, in
     an object store, by copies within it, of which summary.json is the last.
 
+    Beside the result is a directory with the manifest of the run that began last, and in it one for
+    each run: what a run writes that goes on meanwhile is not taken for another's.
+
     Args:
         uri: The URI of the result.
         folder: A temporary directory of this machine.
@@ -236,6 +263,8 @@ class RemoteResult:
         self.work = folder / "work"
         self._copies = folder / "result"
         self._beside = joined(parent_of(self.uri), f".{file_name(self.uri)}.unfinished")
+        self._directory = secrets.token_hex(8)
+        self._is_recorded = False
 
     @property
     def name(self) -> str:
@@ -245,7 +274,12 @@ class RemoteResult:
     @property
     def address(self) -> str:
         """See ResultFolder.address."""
-        return self._beside
+        return joined(self._beside, self.identity[DIRECTORY])
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See ResultFolder.identity."""
+        return {DIRECTORY: recorded_value(self.work, DIRECTORY) or self._directory}
 
     @property
     def unfinished(self) -> str:
@@ -253,7 +287,7 @@ class RemoteResult:
         return self._beside
 
     def locked(self, warn: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
-        """Do nothing: stores have no locks. Two runs at once end with the result of the later."""
+        """Do nothing: stores have no locks. Of two runs the one goes on that began later."""
         return contextlib.nullcontext()
 
     def exists(self) -> bool:
@@ -279,13 +313,14 @@ class RemoteResult:
         if not (self.has_unfinished() and exists(joined(self.uri, SUMMARY))):
             return False
         self._fetch([MANIFEST])
-        kept = files_below(joined(self._beside, RESULT))
+        kept = files_below(joined(self.address, RESULT))
         return has_finished(self.work, "keep") and not kept
 
     def fetch_unfinished(self) -> None:
         """See ResultFolder.fetch_unfinished."""
-        if exists(joined(self._beside, MANIFEST)):
+        if self.has_unfinished():
             self._fetch([MANIFEST])
+            self._is_recorded = True
             self._fetch(files_of_stages(self.work))
 
     def _fetch(self, names: Sequence[str]) -> None:
@@ -293,7 +328,11 @@ class RemoteResult:
             path = self.work / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-            fetch(file_info(joined(self._beside, name)), path)
+            fetch(file_info(self._at(name)), path)
+
+    def _at(self, name: str) -> str:
+        """Return the URI of a file of the run."""
+        return joined(self._beside if name == MANIFEST else self.address, name)
 
     def discard(self) -> None:
         """See ResultFolder.discard."""
@@ -302,26 +341,42 @@ class RemoteResult:
 
     def record(self, files: Sequence[str]) -> None:
         """See ResultFolder.record. The last file is written after all others."""
+        self._require_own()
         *others, last = files
         total = sum((self.work / name).stat().st_size for name in files)
         with transferring("copying", total), ThreadPoolExecutor(_TRANSFERS) as pool:
             list(pool.map(self._put, others))
         self._put(last)
+        self._is_recorded = True
 
     def _put(self, name: str) -> None:
-        writing.put(self.work / name, joined(self._beside, name), overwrite=True)
+        writing.put(self.work / name, self._at(name), overwrite=True)
+
+    def _require_own(self) -> None:
+        """Raise TakenOverError unless the manifest in the store is of this run, if there is one."""
+        if not self._is_recorded:
+            return
+        found = None
+        if self.has_unfinished():
+            content = writing.read_small(joined(self._beside, MANIFEST))
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found = json.loads(content)["run"][DIRECTORY]
+        if found != self.identity[DIRECTORY]:
+            writing.remove(self.address)
+            raise TakenOverError(
+                f"{without_secrets(self.uri)}: another run has begun to write it, so this one ends"
+            )
 
     def publish(self) -> None:
         """See ResultFolder.publish."""
-        known = {file.uri for file in files_below(self._beside)}
+        known = {file.uri for file in files_below(self.address)}
         made = sorted(path for path in (self.work / RESULT).rglob("*") if path.is_file())
         names = [str(path.relative_to(self.work)) for path in made]
         # report and summary, which no stage has recorded
         self.record(
-            [name for name in names if joined(self._beside, name) not in known]
-            + [f"{RESULT}/{SUMMARY}"]
+            [name for name in names if self._at(name) not in known] + [f"{RESULT}/{SUMMARY}"]
         )
-        writing.move_directory(joined(self._beside, RESULT), self.uri, SUMMARY)
+        writing.move_directory(joined(self.address, RESULT), self.uri, SUMMARY)
         self.end()
 
     def end(self) -> None:

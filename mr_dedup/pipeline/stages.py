@@ -32,8 +32,8 @@ class Stages:
     its manifest is damaged. In a ``dry_run`` nothing is written, and no stage can be finished.
     ``called`` is what messages call inputs and options, by their names; members of a mapping by
     ``NAME.MEMBER``.
-    ``recorded`` is called with the names of files, in ``folder``, of each stage that is finished,
-    that of the manifest last.
+    ``recorded`` is called at the beginning, and as each stage is finished, with the names of its
+    files in ``folder``, that of the manifest last.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Stages:
         # a run that was killed before it had a manifest
         folder.mkdir(exist_ok=resume)
         self._write()
+        recorded([MANIFEST])
 
     def is_done(self, stage: str) -> bool:
         """Return whether a stage was finished, and its files are unchanged."""
@@ -77,10 +78,6 @@ class Stages:
         """Return the values of a finished stage."""
         values: dict[str, Any] = self._done[stage]["values"]
         return values
-
-    def record_run(self) -> None:
-        """Record inputs and options now, of a run that can be resumed before a stage is done."""
-        self._recorded([MANIFEST])
 
     def finish(self, stage: str, files: Sequence[str], values: Mapping[str, Any]) -> None:
         """Record that a stage is done, with its files and values.

@@ -12,6 +12,7 @@ from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline.sharded.run import ShardedRun
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.storage import writing
+from mr_dedup.storage.listing import files_below
 
 RUNNERS = ("memory", "inline", "local")
 
@@ -249,7 +250,8 @@ def test_items_are_searched_for_in_the_chunks_that_are_not_done(made, writable, 
         assert main([*words, "-o", of("found")]) == 130
     assert 3 < searched[0] < 20
     assert ".found.unfinished: completed stages; --resume continues" in capfd.readouterr().err
-    writing.remove(of(".found.unfinished/found/00000002"))
+    left = [file.uri for file in files_below(of(".found.unfinished"))]
+    writing.remove(next(uri for uri in left if uri.endswith("/found/00000002")))
     run(capfd, *words, "-o", of("found"), "--resume")
     assert searched[1:] == [1]
     for name in ("summary.json", "matches/part-00002.parquet"):

@@ -23,6 +23,10 @@ def sharded(monkeypatch):
     monkeypatch.setattr(chunks, "_MIN_BYTES", 16_000)
 
 
+def ended(*_):
+    raise KeyboardInterrupt
+
+
 def downloaded(uri, folder):
     for file in files_below(uri):
         path = folder / name_below(file.uri, uri)
@@ -36,9 +40,6 @@ def test_a_result_in_a_store(writable, tmp_path, capfd, monkeypatch):
     writable.write("pages/pages.jsonl", documents.read_bytes())
     pages = writable.of("pages")
     assert main(["dedup", pages, "-o", str(tmp_path / "here")]) == 0
-
-    def ended(*_):
-        raise KeyboardInterrupt
 
     out = writable.of("kept")
     with monkeypatch.context() as patch:
@@ -58,6 +59,51 @@ def test_a_result_in_a_store(writable, tmp_path, capfd, monkeypatch):
     assert not any((tmp_path / "again" / "documents").iterdir())
 
 
+def test_a_run_that_is_interrupted_in_its_first_stage_is_resumed(
+    writable, tmp_path, capfd, monkeypatch
+):
+    path = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 50))
+    writable.write("pages.jsonl", path.read_bytes())
+    words = ["dedup", writable.of("pages.jsonl"), "-o", writable.of("kept")]
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "fingerprint", ended)
+        assert main(words) == 130
+    assert "--resume continues" in capfd.readouterr().err
+    assert main(words) == 2
+    assert "a run was interrupted; --resume continues it" in capfd.readouterr().err
+    assert main([*words, "--resume"]) == 0, capfd.readouterr().err
+    assert not files_below(writable.of(".kept.unfinished"))
+
+
+@pytest.mark.parametrize("stage", ["fingerprint", "keep"])
+def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatch, stage):
+    # of as many documents, as large
+    for name, seed in (("first", 1), ("second", 2)):
+        path = write_jsonl(tmp_path / f"{name}.jsonl", made_up_documents(seed, 150))
+        writable.write(f"{name}.jsonl", path.read_bytes())
+    second = ["dedup", writable.of("second.jsonl"), "-o"]
+    assert main([*second, str(tmp_path / "here")]) == 0
+    out = writable.of("kept")
+    usual = getattr(stages, stage)
+
+    def taken_over(*arguments):
+        monkeypatch.setattr(stages, stage, usual)
+        made = usual(*arguments)
+        assert main([*second, out, "--overwrite"]) == 0
+        return made
+
+    monkeypatch.setattr(stages, stage, taken_over)
+    capfd.readouterr()
+    assert main(["dedup", writable.of("first.jsonl"), "-o", out]) == 2
+    err = capfd.readouterr().err.splitlines()[-1]
+    if stage == "fingerprint":
+        assert err.endswith("/kept: another run has begun to write it, so this one ends")
+    else:
+        assert err.endswith("of which 0 are there; does something else write there?")
+    assert tables_of(downloaded(out, tmp_path / "there")) == tables_of(tmp_path / "here")
+    assert not files_below(writable.of(".kept.unfinished"))
+
+
 @pytest.mark.parametrize("stage", ["resolve", "keep"])
 def test_a_result_of_this_machine_that_tasks_write_to_a_store(
     writable, tmp_path, capfd, monkeypatch, stage
@@ -71,9 +117,6 @@ def test_a_result_of_this_machine_that_tasks_write_to_a_store(
         command, "result_folder", lambda _: FetchedResult(out, writable.of(next(addresses)))
     )
     words = ["dedup", documents, "-o", str(out)]
-
-    def ended(*_):
-        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(stages, stage, ended)

@@ -133,7 +133,7 @@ class ConnectEngine:
         with TableStore(_MEMORY_BYTES, self.staging) as store, spark_errors(), Progress() as bar:
             bar.start(type(job).__module__.rpartition(".")[2], 1)
             rows = self._rows(session, sent, items, job.max_keys())
-            with _interruptible(session):
+            with _interruptible(session), _few_rows_a_batch(session):
                 for row in rows.toLocalIterator():
                     _take(row, store, counters)
             bar.step()
@@ -147,8 +147,6 @@ class ConnectEngine:
         max_keys: Sequence[int | None],
     ) -> Any:
         """Return the data frame of the rows that the last step leaves."""
-        # of binary values of 4 MB the default, 10,000 rows a batch, is 40 GB
-        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_BATCH_ROWS))
         count = len(items)
         rows = session.range(0, count, 1, count).mapInArrow(
             _sent(partial(_map, sent, items)), _SCHEMA
@@ -194,6 +192,21 @@ def _send_package(session: Any) -> None:
     if session.session_id not in _sent_to:
         session.addArtifact(f"{package_archive()}#{PACKAGE}", archive=True)
         _sent_to.append(session.session_id)
+
+
+@contextlib.contextmanager
+def _few_rows_a_batch(session: Any) -> Iterator[None]:
+    """Have Spark pass batches of few rows to Python in the block.
+
+    Of binary values of 4 MB its default, 10,000 rows, is 40 GB.
+    """
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = session.conf.get(name)
+    session.conf.set(name, str(_BATCH_ROWS))
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,9 @@ import importlib.util
 import itertools
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,6 +48,8 @@ _PROPERTIES = {
 """Settings of Spark unless others are given. By the last one a task writes what it shuffles to one
 file, however few reduce tasks there are. Spark writes a file for each of up to 200 reduce tasks,
 with a serializer each, and copies them to one, which takes 9 of 76 CPU seconds of 3 GB."""
+
+_PYTHONPATH = "spark.executorEnv.PYTHONPATH"
 
 NODE_ERROR = "mr_dedup.engines.spark.tasks.NodeError: "
 """With what a report of a NodeError begins, after the last attempt."""
@@ -149,45 +153,68 @@ def _start(settings: SparkSettings) -> Any:
     if settings.master is not None and settings.master.startswith("sc://"):
         return _connected(settings)
     builder = SparkSession.builder.appName("mr-dedup")
-    is_local = _is_local(settings.master or _default_master())
+    configured = _Configured()
+    # MASTER is an older way to say what the file says
+    default = configured.value("spark.master") or os.environ.get("MASTER") or "local"
+    is_local = _is_local(settings.master or default)
     python = settings.python_bin or os.environ.get("PYSPARK_PYTHON")
     if python or is_local:
         # it is read before a session's own settings
         os.environ["PYSPARK_PYTHON"] = python or sys.executable
     options = dict(text.split("=", 1) for text in settings.properties)
     options["spark.ui.showConsoleProgress"] = "false"
-    for name, value in _PROPERTIES.items():
-        options.setdefault(name, value)
+    defaults = dict(_PROPERTIES)
     if settings.master is not None and is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if is_local:
-        for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-            options.setdefault(name, _JAVA_OPTIONS)
-    archives = [each for each in _submitted("spark.archives").split(",") if each]
+        defaults["spark.driver.extraJavaOptions"] = _JAVA_OPTIONS
+        defaults["spark.executor.extraJavaOptions"] = _JAVA_OPTIONS
+    given = options.get("spark.archives") or configured.value("spark.archives")
+    archives = [each for each in given.split(",") if each]
     if settings.archive:
         archives.append(f"{settings.archive}#environment")
     if not is_local:
         # as files: the library of compiled kernels cannot be loaded from a zip
         archives.append(f"{package_archive()}#{PACKAGE}")
         for name, value in PROCESS_VARIABLES.items():
-            options.setdefault(f"spark.executorEnv.{name}", value)
-        options["spark.executorEnv.PYTHONPATH"] = f"./{PACKAGE}{os.pathsep}./environment"
+            defaults[f"spark.executorEnv.{name}"] = value
+        # on YARN, in cluster mode, that of PySpark is there already
+        paths = [f"./{PACKAGE}", "./environment"]
+        there = options.get(_PYTHONPATH) or configured.value(_PYTHONPATH)
+        options[_PYTHONPATH] = os.pathsep.join([*paths, there] if there else paths)
+    for name, value in defaults.items():
+        if not configured.value(name):
+            options.setdefault(name, value)
     if archives:
         options["spark.archives"] = ",".join(archives)
     if settings.master:
         builder = builder.master(settings.master)
     for name, value in options.items():
         builder = builder.config(name, value)
-    with _quiet() as printed:
+    with _quiet() as printed, _own_handler():
         try:
             return builder.getOrCreate()
         except Exception as error:
             is_of_spark = type(error).__module__.partition(".")[0] == "py4j"
             if not is_of_spark and not isinstance(error, (PySparkException, OSError, RuntimeError)):
                 raise
-            said = printed().strip().rpartition("\n")[2] if "GATEWAY" in str(error) else ""
+            said = printed_reason(printed()) if "GATEWAY" in str(error) else ""
             reason = said or reason_of(error)
             raise MrDedupError(f"Spark does not start: {reason}") from error
+
+
+def printed_reason(text: str) -> str:
+    """Return why Java has ended, in one line, by what it has printed; empty if it printed nothing.
+
+    >>> printed_reason('Exception in thread "main" java.lang.Error: no room\\n\\tat a.b(C.java)\\n')
+    'no room'
+    """
+    found = re.search(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', text, re.M)
+    if found:
+        return found[1].strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(("at ", "...", "Caused by: "))]
+    return said[-1] if said else ""
 
 
 def _connected(settings: SparkSettings) -> Any:
@@ -214,27 +241,31 @@ def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def _submitted(name: str) -> str:
-    """Return a setting of spark-submit, which has started this process; empty if there is none."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return ""
-    from pyspark import SparkConf, SparkContext
+class _Configured:
+    """Settings of Spark that are there before a session: of spark-submit, else of its file."""
 
-    SparkContext._ensure_initialized()
-    return str(SparkConf().get(name, "") or "")
+    def __init__(self) -> None:
+        self._submitted: Any = None
+        self._text = ""
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            # it has started this process, and has read the file
+            from pyspark import SparkConf, SparkContext
 
+            SparkContext._ensure_initialized()
+            self._submitted = SparkConf()
+            return
+        from pyspark.find_spark_home import _find_spark_home
 
-def _default_master() -> str:
-    """Return the master that Spark's configuration names, or else that of this machine."""
-    if submitted := _submitted("spark.master"):
-        return submitted
-    from pyspark.find_spark_home import _find_spark_home
+        folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
+        file = folder / "spark-defaults.conf"
+        self._text = file.read_text(errors="replace") if file.is_file() else ""
 
-    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
-    settings = folder / "spark-defaults.conf"
-    text = settings.read_text() if settings.is_file() else ""
-    found = re.search(r"^\s*spark\.master[\s=:]+(\S+)", text, re.M)
-    return os.environ.get("MASTER") or (found[1] if found else "local")
+    def value(self, name: str) -> str:
+        """Return a setting, empty if there is none."""
+        if self._submitted is not None:
+            return str(self._submitted.get(name, "") or "")
+        found = re.findall(rf"^[ \t]*{re.escape(name)}[ \t]*[ \t=:][ \t]*(\S.*)$", self._text, re.M)
+        return found[-1].strip() if found else ""
 
 
 def reason_of(error: BaseException) -> str:
@@ -247,6 +278,17 @@ def reason_of(error: BaseException) -> str:
         lines = itertools.takewhile(lambda line: line.strip(), python.splitlines()[1:])
         return next((line for line in lines if not line.startswith((" ", "\t"))), "unknown")
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextlib.contextmanager
+def _own_handler() -> Iterator[None]:
+    """Have the process handle SIGINT after the block as before it: PySpark sets a handler."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager

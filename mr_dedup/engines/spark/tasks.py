@@ -14,6 +14,8 @@ import gc
 import importlib
 import itertools
 import json
+import os
+import shutil
 import sys
 import zipimport
 from collections.abc import Callable, Iterable, Iterator
@@ -174,6 +176,10 @@ def reduce_rows(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> I
     )
 
 
+_PARTS = "mr-dedup-parts-"
+"""How the names of directories begin that executors keep parts in."""
+
+
 def partition_of(partitions: int, key: RowKey) -> int:
     """Return the partition of a row."""
     return key[0] % partitions
@@ -195,10 +201,16 @@ def _mapped_input(sent: SentJob, item: SentInput, counters: Counters) -> Iterato
 
 
 def _part_folder(name: str) -> PartFolder:
-    """Return a directory of an executor, which Spark removes with it."""
-    from pyspark import SparkFiles
+    """Return the directory of a run on an executor; remove those of runs before.
 
-    return PartFolder(Path(SparkFiles.getRootDirectory()) / f"mr-dedup-parts-{name}")
+    It is in the executor's ``spark.local.dir``, of which Spark removes all when the session ends.
+    """
+    root = Path(os.environ["SPARK_LOCAL_DIRS"].partition(",")[0])
+    folder = root / f"{_PARTS}{name}"
+    if not folder.exists():
+        for left in root.glob(f"{_PARTS}*"):
+            shutil.rmtree(left, ignore_errors=True)
+    return PartFolder(folder)
 
 
 def _groups(rows: Iterable[Row], current: list[int]) -> Iterator[Group]:

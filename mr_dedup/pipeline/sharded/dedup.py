@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple, cast
 
+from mr_dedup.errors import MrDedupError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.jobs.document_parts import DOCUMENTS_FOLDER
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -13,6 +14,7 @@ from mr_dedup.pipeline.sharded.report import ReportParts
 from mr_dedup.pipeline.sharded.run import ShardedRun, files_in
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.pipeline.summary import StageSummary
+from mr_dedup.storage.uris import without_secrets
 
 _KEPT = "kept.json"
 
@@ -81,9 +83,10 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         expected = stages.values("resolve")["documents_kept"]
         found = sum(name.startswith(f"{DOCUMENTS_FOLDER}/") for name in files)
         if (kept.documents, kept.files) != (expected, found):
-            raise RuntimeError(
-                f"{kept.documents} documents of {expected} are written, to {kept.files} files, of "
-                f"which {found} are there"
+            raise MrDedupError(
+                f"{without_secrets(run.at(sharded.RESULT))}: tasks have written {kept.documents:,} "
+                f"documents of {expected:,} to {kept.files:,} files, of which {found:,} are there; "
+                "does something else write there?"
             )
         content = {
             "files": files,

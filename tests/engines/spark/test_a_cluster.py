@@ -81,6 +81,25 @@ def test_a_command_on_a_cluster(master, made, tmp_path):
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "here")
 
 
+def test_a_path_of_python_that_is_given_is_used_too(master, made, tmp_path):
+    """That of this package is before it; what executors import is at both."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "usercustomize.py").write_text(
+        f"import pathlib\npathlib.Path({str(tmp_path / 'imported')!r}).touch()\n"
+    )
+    command = [sys.executable, "-m", "mr_dedup", "pairs", str(made / "pages"), "-o",
+               str(tmp_path / "out"), "-r", "spark", "--master", master, "--method", "minhash",
+               "--python-bin", sys.executable, "-D", "spark.executor.memory=512m",
+               "-D", f"spark.executorEnv.PYTHONPATH={site}"]  # fmt: skip
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=root, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "imported").exists()
+
+
 def test_a_python_without_this_packages_needs(master, made, tmp_path):
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)

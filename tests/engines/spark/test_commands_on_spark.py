@@ -223,6 +223,29 @@ def test_another_master_is_refused_in_one_line(tmp_path, capfd):
         assert said.startswith("mr-dedup: error: Spark does not start: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--master", "loca[2]"], "aster"),
+        (["--master", "local[2]", "-D", "spark.driver.memory=10m"], "ystem memory"),
+        (["--master", "local[2]", "--archive", "none.tar.gz"], "none.tar.gz"),
+    ],
+)
+def test_what_spark_cannot_use_is_one_line_before_anything_is_written(tmp_path, words, reason):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n')
+    command = [sys.executable, "-m", "mr_dedup", "dedup", "a.jsonl", "-o", "out", "-r", "spark"]
+    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [*command, *words], env=variables, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("mr-dedup: error: Spark")
+    assert reason in last
+    assert "--resume" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl"]
+
+
 def test_java_is_missing(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n')
     command = [sys.executable, "-m", "mr_dedup", "dedup", str(tmp_path / "a.jsonl"),

@@ -31,6 +31,10 @@ from mr_dedup.cli import dedup_jobs
 from mr_dedup.cli.main import main
 dedup_jobs.SMALL_BYTES.clear()
 code = main(sys.argv[1:])
+rows = SparkSession.getActiveSession().conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+if rows != "10000":
+    print("batches have", rows, "rows now", file=sys.stderr)
+    code = 1
 sys.stderr.flush()
 os._exit(code)
 """

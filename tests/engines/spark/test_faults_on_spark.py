@@ -149,16 +149,22 @@ def test_tasks_that_are_run_twice_at_a_time(made, expected, tmp_path, seed):
     assert tables_of(out) == expected
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_all(made, tmp_path, number):
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT] * 2, [signal.SIGINT, signal.SIGTERM]],
+)
+def test_a_signal_ends_all(made, tmp_path, numbers):
     out = tmp_path / "out"
     with started(made / "pages", out) as process:
         left = with_one(process, WORKER)
-        process.send_signal(number)
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(0.1)
         begun = time.monotonic()
         said = process.communicate(timeout=20)[1]
     assert process.returncode == 130
     assert said.splitlines()[-1] == "mr-dedup: error: interrupted"
+    assert "Traceback" not in said
     assert time.monotonic() - begun < 5
     wait_for_the_end_of(left)
     assert not out.exists()
