@@ -73,7 +73,7 @@ hadoop-up: $(READY) ## start a Hadoop on this machine (Java 17; Maven at first)
 hadoop-down: $(READY) ## end it, and remove all it left
 	@$(BIN)/python tests/engines/hadoop/cluster.py down
 
-hadoop-test: $(READY) ## run the tests on Hadoop, on the one that is up or on their own
+hadoop-test: $(VENV)/.spark-ready ## run the tests on Hadoop, on the one that is up or on their own
 	$(BIN)/python -m pytest -m hadoop
 
 $(VENV)/.spark-ready: $(READY)

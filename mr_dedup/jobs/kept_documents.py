@@ -105,11 +105,11 @@ class FileNames:
     """Names of files of documents below one directory, of which none is given twice.
 
     A file is called as the one that its documents are of, if that is a name below a directory, else
-    by the last part of that; of two that would be one, the second gets a number. Dots at the
-    beginning are left out: readers of directories take such files for unfinished ones.
+    by the last part of that; of two that would be one, the second gets a number. Dots and
+    underscores at the beginning are left out: readers of directories skip such files.
 
     >>> names = FileNames()
-    >>> [names.take(source) for source in ("a.jsonl", "/data/a.jsonl", "../a.jsonl", ".a.jsonl")]
+    >>> [names.take(source) for source in ("a.jsonl", "/data/a.jsonl", "../a.jsonl", "._a.jsonl")]
     ['a.jsonl', 'a-2.jsonl', 'a-3.jsonl', 'a-4.jsonl']
     """
 
@@ -128,7 +128,7 @@ class FileNames:
         """
         plain = PurePosixPath(source)
         inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
-        shown = [part.lstrip(".") or "unnamed" for part in plain.parts]
+        shown = [part.lstrip("._") or "unnamed" for part in plain.parts]
         name = PurePosixPath(*shown) if inside else PurePosixPath(shown[-1])
         if any(str(folder) in self._taken for folder in name.parents):
             # there is a file in place of its directory

@@ -38,7 +38,7 @@ def test_many_files_of_one_name_are_looked_up_once_or_twice_each():
 
 
 parts = st.sampled_from(
-    ["a", "b", ".a", "..", "...", "a.x", "a-2", "a-2.x", "a-00000.x", "a-00001"]
+    ["a", "b", ".a", "_b", ".._", "..", "...", "a.x", "a-2", "a-2.x", "a-00000.x", "a-00001"]
 )
 sources = st.builds(
     lambda root, names: root + "/".join(names),
@@ -58,5 +58,5 @@ def test_names_are_apart_and_below_the_directory(wanted):
     for name in files:
         path = PurePosixPath(name)
         assert not path.is_absolute()
-        assert not any(part.startswith(".") for part in path.parts)
+        assert not any(part.startswith((".", "_")) for part in path.parts)
         assert not {str(folder) for folder in path.parents} & set(files)

@@ -1,5 +1,6 @@
 """De-duplication by tasks that write shards, against that of one process, on several engines."""
 
+import itertools
 import json
 import random
 import re
@@ -152,26 +153,24 @@ def test_files_whose_names_look_like_parts_or_unfinished_ones(capfd, sharded, tm
     folder = tmp_path / "pages"
     folder.mkdir()
     documents = made_up_documents(5, 240)
-    names = [".a.jsonl", "a.jsonl", "a-00000.jsonl", "a-00001.jsonl", "a-2.jsonl"]
-    written = []
-    for name, first in zip(names, (0, 10, 220, 230, 235), strict=True):
-        stop = 220 if name == "a.jsonl" else first + (10 if first < 230 else 5)
-        written += documents[first:stop]
-        write_jsonl(folder / name, documents[first:stop])
+    names = ["_a.jsonl", ".a.jsonl", "a.jsonl", "a-00000.jsonl", "a-00001.jsonl", "a-2.jsonl"]
+    edges = itertools.pairwise((0, 5, 10, 220, 230, 235, 240))
+    for name, (start, stop) in zip(names, edges, strict=True):
+        write_jsonl(folder / name, documents[start:stop])
     paths = [folder / name for name in names]
     one, other = both(capfd, sharded, tmp_path, paths, runner)
     kept = []
     for out in (one, other):
         lines = []
         for path in sorted((out / "documents").iterdir()):
-            assert not path.name.startswith(".")
+            assert not path.name.startswith((".", "_"))
             lines += path.read_bytes().splitlines()
         kept.append(sorted(lines))
     assert kept[0] == kept[1]
     count = json.loads((one / "summary.json").read_text())["documents_kept"]
     assert len(kept[0]) == len(set(kept[0])) == count
-    # a divided file and four others
-    assert len(list((other / "documents").iterdir())) > 5
+    # a divided file and five others
+    assert len(list((other / "documents").iterdir())) > 6
 
 
 @pytest.mark.parametrize("change", ["lengthen", "drop", "same length"])
