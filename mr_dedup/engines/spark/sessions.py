@@ -203,6 +203,10 @@ def _start(settings: SparkSettings) -> Any:
             raise MrDedupError(f"Spark does not start: {reason}") from error
 
 
+_NO_REASONS = ("WARNING", "Picked up ", "at ")
+"""How lines begin that Java and Spark print beside errors."""
+
+
 def printed_reason(text: str) -> str:
     """Return why Java has ended, in one line, by what it has printed; empty if it printed nothing.
 
@@ -212,9 +216,9 @@ def printed_reason(text: str) -> str:
     found = re.search(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?(.*)', text, re.M)
     if found:
         return found[1].strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(("at ", "...", "Caused by: "))]
-    return said[-1] if said else ""
+    # of several lines the first has the reason
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if line and not line.startswith(_NO_REASONS)), "")
 
 
 def _connected(settings: SparkSettings) -> Any:

@@ -227,7 +227,7 @@ def test_another_master_is_refused_in_one_line(tmp_path, capfd):
     ("words", "reason"),
     [
         (["--master", "loca[2]"], "aster"),
-        (["--master", "local[2]", "-D", "spark.driver.memory=10m"], "ystem memory"),
+        (["--master", "local[2]", "-D", "spark.driver.memory=abc"], "abc"),
         (["--master", "local[2]", "--archive", "none.tar.gz"], "none.tar.gz"),
     ],
 )

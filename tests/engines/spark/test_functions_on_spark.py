@@ -53,8 +53,8 @@ SETTINGS = """
 from mr_dedup.engines.spark.sessions import SparkSettings, open_session
 settings = SparkSettings("local[1]", properties=("spark.shuffle.spill.compress=true",))
 conf = open_session(settings).sparkContext.getConf()
-for name in ("compress", "spill.compress", "checksum.enabled"):
-    print(conf.get(f"spark.shuffle.{name}"))
+names = ("compress", "spill.compress", "checksum.enabled")
+print(*(conf.get(f"spark.shuffle.{name}") for name in names))
 """
 
 
@@ -75,4 +75,5 @@ def test_settings_of_spark_are_not_replaced(tmp_path, given):
         list(map(str, command)), env=variables, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["true", "true", "false"]
+    # spark-submit prints warnings too
+    assert "true true false" in done.stdout.splitlines()
