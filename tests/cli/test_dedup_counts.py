@@ -10,6 +10,7 @@ import pytest
 
 import mr_dedup
 from mr_dedup.cli import dedup as command
+from mr_dedup.cli.dedup_options import result_id
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.parts import read_parts
 from mr_dedup.pipeline.dedup_stages import earlier, keep
@@ -430,3 +431,13 @@ class TestCounts:
         said = counts.mistake(capfd, *two, "-o", tmp_path / "c.parquet")
         assert f"{dataset}: contains other files than those that summary.json" in said
         assert not (tmp_path / "c.parquet").exists()
+
+
+def test_the_id_of_a_result_does_not_depend_on_where_it_was_made():
+    run = {"files": [["a", 1, 2]], "earlier_ids": [], "methods": ["minhash"]}
+    ids = {
+        result_id({**run, **where}, {})
+        for where in ({}, {"address": "hdfs:///tmp/1"}, {"directory": "1"}, {"runner": "spark"})
+    }
+    assert len(ids) == 1
+    assert result_id({**run, "methods": ["exact"]}, {}) not in ids
