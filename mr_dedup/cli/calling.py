@@ -14,8 +14,10 @@ def call(arguments: argparse.Namespace) -> Any:
     Raises:
         MrDedupError: As the command does; if it rejected more records than it may.
     """
+    from mr_dedup.cli.rejects import refuse_shared_rejects
     from mr_dedup.cli.remote_files import local_files
 
+    refuse_shared_rejects(arguments)
     with local_files(arguments):
         result = arguments.run(arguments)
     read_counts = getattr(arguments, "read_counts", ())

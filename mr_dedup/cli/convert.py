@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.cli.fingerprint_inputs import refuse_input_as_output
 from mr_dedup.cli.remote_files import input_names, output_file
 from mr_dedup.cli.streams import counted, print_message
 from mr_dedup.files.inputs import expand
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         FingerprintFile.detect(path, format=arguments.from_format, byte_order=arguments.byte_order)
         for path in expand(arguments.inputs)
     ]
+    refuse_input_as_output(out, files)
     reader = _Reader(files)
     with create(out, format=to_format, overwrite=arguments.overwrite) as writer:
         batches = reader.batches()

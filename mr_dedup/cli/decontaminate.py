@@ -53,6 +53,7 @@ from mr_dedup.cli.resumable_results import (
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import counted, print_message, print_warning
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.uris import without_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -271,7 +272,7 @@ def _items(arguments: argparse.Namespace, options: ItemOptions) -> tuple[pa.Tabl
 
 
 def _named(arguments: argparse.Namespace) -> str:
-    return as_named(", ".join(map(str, arguments.evals)))
+    return as_named(", ".join(without_secrets(str(name)) for name in arguments.evals))
 
 
 def _refuse_unjudged(arguments: argparse.Namespace, index: ItemIndex) -> None:
@@ -339,7 +340,7 @@ def _write_summaries(
     from mr_dedup.report.decontamination import Contamination, write_contamination_report
 
     named = {
-        "documents": as_named(", ".join(arguments.documents)),
+        "documents": as_named(", ".join(map(without_secrets, arguments.documents))),
         "evals": _named(arguments),
     }
     shown = Contamination(named, summary, options, list(findings.shown()))

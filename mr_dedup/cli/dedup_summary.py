@@ -14,6 +14,7 @@ from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.streams import counted
+from mr_dedup.storage.uris import without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.clusters.retention import Retention
@@ -127,7 +128,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
     from mr_dedup.cli.copy_names import as_named
 
     return [
-        ("documents", as_named(", ".join(arguments.documents))),
+        ("documents", as_named(", ".join(map(without_secrets, arguments.documents)))),
         ("features", described_features(arguments)),
         ("methods", "; ".join(options.method_names)),
         ("keep", ", ".join(arguments.keep or ["first"])),

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.on_cluster import refuse_other_clusters
+from mr_dedup.cli.streams import counted, print_warning
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.inputs import is_at_or_below
 from mr_dedup.storage.listing import RemoteFile, list_files
 from mr_dedup.storage.stores import store_of
 from mr_dedup.storage.uris import is_uri, without_secrets
@@ -145,15 +147,24 @@ def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Do
     from mr_dedup.formats.documents.files import find_documents
 
     found = find_documents(names, arguments.format, as_named)
-    out: Path | str | None = arguments.out
-    if isinstance(out, Path):
-        is_read = out.exists() and any(
-            isinstance(file.path, Path) and out.samefile(file.path) for file in found.files
+    if found.repeated:
+        count = counted(len(found.repeated), "file")
+        print_warning(
+            f"{count} named more than once, the first {found.repeated[0]}; each is read once"
         )
-    else:
-        is_read = any(file.remote is not None and file.remote.uri == out for file in found.files)
-    if is_read:
-        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+    for out in (arguments.out, getattr(arguments, "rejects", None)):
+        if isinstance(out, Path):
+            is_read = out.exists() and any(
+                is_at_or_below(file.path, out)
+                for file in found.files
+                if isinstance(file.path, Path)
+            )
+        else:
+            is_read = any(
+                file.remote and f"{file.remote.uri}/".startswith(f"{out}/") for file in found.files
+            )
+        if is_read:
+            raise MrDedupError(f"{out}: is read as well; choose another name for the result")
     return found.files, len(found.skipped)
 
 

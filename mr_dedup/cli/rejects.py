@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.cli.streams import counted, print_message, printable
+from mr_dedup.errors import MrDedupError
+from mr_dedup.files.inputs import local_path
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +20,30 @@ if TYPE_CHECKING:
 
 REJECTS_ENDING = ".rejects.jsonl"
 """What the name of a file of rejects adds to that of a result."""
+
+
+def refuse_shared_rejects(arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError if ``--rejects`` names a file that another argument names as well.
+
+    The file of rejects is replaced, and removed if there are none.
+    """
+    rejects = getattr(arguments, "rejects", None)
+    if rejects is None:
+        return
+    for name, value in vars(arguments).items():
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if name != "rejects" and isinstance(each, (str, Path)) and _is_one(rejects, each):
+                raise MrDedupError(f"--rejects {rejects}: is named by another argument as well")
+
+
+def _is_one(rejects: Path | str, other: Path | str) -> bool:
+    if str(rejects) == str(other):
+        return True
+    if "\0" in str(other) or is_uri(str(rejects)):
+        return False
+    with contextlib.suppress(OSError):
+        return Path(rejects).samefile(local_path(str(other)))
+    return False
 
 
 class RejectsOutput:

@@ -199,7 +199,7 @@ def _names_in(listed: NameList) -> list[str]:
     lines = os.fsdecode(content).splitlines()
     names = [listed.of_name(line) for line in lines if line]
     if not names:
-        raise MrDedupError(f"{listed}: lists no files")
+        raise MrDedupError(f"{without_secrets(str(listed))}: lists no files")
     for name in names:
         if isinstance(name, NameList):
             raise MrDedupError(f"{listed}: lists another list, @{name}")

@@ -107,3 +107,12 @@ def _is_shown(name: str) -> bool:
 def _raise(error: OSError) -> NoReturn:
     """Report what os.walk would ignore."""
     raise error
+
+
+def is_at_or_below(path: Path, folder: Path) -> bool:
+    """Return whether a path is that of a directory or file, or of something in the directory.
+
+    By the paths that links lead to.
+    """
+    # not Path.resolve, which raises for links that lead in a circle
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

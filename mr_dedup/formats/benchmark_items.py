@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,7 @@ import pyarrow as pa
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.io_errors import reading
 from mr_dedup.files.outputs import whole_file
+from mr_dedup.formats.compression import compression_by_suffix
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 from mr_dedup.formats.documents.read import part_line_blocks
@@ -102,13 +104,15 @@ def read_items(
         MrDedupError: If a file cannot be read, or is of another format.
     """
     tables = [ITEMS.empty_table()]
-    for file in files:
+    files = list(files)
+    names = names_of_sets([file.name for file in files])
+    for file, set_name in zip(files, names, strict=True):
         if file.format not in ("jsonl", "parquet"):
             raise MrDedupError(f"{file.name}: is {file.format}, expected JSON lines or Parquet")
         unit = "row" if file.format == "parquet" else "byte"
         report = Report(file.name, unit, rejects, strict)
         rejects.counts.files += 1
-        builder = _Builder(file, options)
+        builder = _Builder(file, set_name, options)
         read = _read_rows if file.format == "parquet" else _read_lines
         try:
             for position, record, reject in read(file, report):
@@ -120,6 +124,42 @@ def read_items(
         tables.append(builder.table())
         rejects.counts.documents += len(tables[-1])
     return pa.concat_tables(tables).combine_chunks()
+
+
+def names_of_sets(files: Sequence[str]) -> list[str]:
+    """Return what the sets of files are called: by the last part of each name, without its endings.
+
+    Where that would be one name for several files, it has more endings, or directories.
+
+    >>> names_of_sets(["evals/gsm8k.jsonl", "evals/mmlu.dev.jsonl.gz", "evals/mmlu.test.jsonl.gz"])
+    ['gsm8k', 'mmlu.dev', 'mmlu.test']
+    >>> names_of_sets(["gsm8k/test.jsonl", "mmlu/test.jsonl"])
+    ['gsm8k/test', 'mmlu/test']
+    """
+    # from the shortest name of each file to its whole name
+    choices = [_set_names(name) for name in files]
+    chosen = [0] * len(files)
+    while True:
+        names = [each[min(n, len(each) - 1)] for each, n in zip(choices, chosen, strict=True)]
+        counts = Counter(names)
+        repeated = [counts[name] > 1 for name in names]
+        if not any(repeated) or all(
+            n >= len(each)
+            for each, n, again in zip(choices, chosen, repeated, strict=True)
+            if again
+        ):
+            return names
+        chosen = [n + again for n, again in zip(chosen, repeated, strict=True)]
+
+
+def _set_names(name: str) -> list[str]:
+    path = PurePosixPath(name)
+    last = path.name
+    plain = path.with_suffix("") if compression_by_suffix(path) else path
+    stem = plain.stem
+    folders = [part for part in path.parent.parts if part not in ("/", "..")]
+    longer = ["/".join([*folders[-count:], stem]) for count in range(1, len(folders) + 1)]
+    return [last.partition(".")[0] or last, stem, *longer, name]
 
 
 Record = tuple[int, dict[str, Any], Callable[[str], None]]
@@ -183,12 +223,11 @@ def _read_rows(file: DocumentFile, report: Report) -> Iterator[Record]:
 class _Builder:
     """Collects the items of a file as columns."""
 
-    def __init__(self, file: DocumentFile, options: ItemOptions) -> None:
+    def __init__(self, file: DocumentFile, set_name: str, options: ItemOptions) -> None:
         self._file = file
         self._options = options
         self._columns: dict[str, list[Any]] = {name: [] for name in ITEMS.names}
-        name = PurePosixPath(file.name).name
-        self._set = name.partition(".")[0] or name
+        self._set = set_name
 
     def add(self, position: int, record: dict[str, Any]) -> str | None:
         """Add a record; return why it is none, if it is none."""

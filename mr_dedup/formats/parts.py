@@ -37,6 +37,8 @@ PARQUET = ".parquet"
 LINES = ".jsonl.zst"
 
 _LINES_BYTES = 4 << 20
+File = TypeVar("File")
+
 _NAME = re.compile(r"part-(\d{5,})\.")
 
 _Entered = TypeVar("_Entered")
@@ -216,18 +218,28 @@ def part_files(folder: Path) -> list[Path]:
     others.
     """
     files = expand([str(folder)])
-    require_all_parts(folder, [file.name for file in files])
-    return files
+    return in_order(folder, files, [file.name for file in files])
 
 
-def require_all_parts(folder: str | Path, names: Sequence[str]) -> None:
-    """Raise FormatError if a part of ours is missing between others of ``folder``."""
+def in_order(folder: str | Path, files: Sequence[File], names: Sequence[str]) -> list[File]:
+    """Return the files of a dataset in their order: parts of ours by number, others as they are.
+
+    Raises FormatError if a part of ours is missing between others of ``folder``.
+
+    >>> in_order("out", [1, 0], ["part-100000.parquet", "part-99999.parquet"])
+    Traceback (most recent call last):
+    mr_dedup.errors.FormatError: out: its part 0 is missing
+    """
     found = [_NAME.match(name) for name in names]
-    if all(found):
-        numbers = [int(match[1]) for match in found if match]
-        missing = next((n for n, number in enumerate(numbers) if n != number), None)
-        if missing is not None:
-            raise FormatError(folder, None, f"its part {missing} is missing")
+    if not all(found):
+        return list(files)
+    # names of 100,000 parts and more have another order
+    numbers = [int(match[1]) for match in found if match]
+    ordered = sorted(range(len(files)), key=numbers.__getitem__)
+    missing = next((n for n, index in enumerate(ordered) if n != numbers[index]), None)
+    if missing is not None:
+        raise FormatError(folder, None, f"its part {missing} is missing")
+    return [files[index] for index in ordered]
 
 
 def part_batches(

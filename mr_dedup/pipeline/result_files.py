@@ -13,7 +13,7 @@ import pyarrow as pa
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
-from mr_dedup.formats.parts import part_files, require_all_parts
+from mr_dedup.formats.parts import in_order, part_files
 from mr_dedup.storage.listing import exists, file_info, files_below, list_files
 from mr_dedup.storage.scratch import ScratchSettings, Wanted
 from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
@@ -129,7 +129,8 @@ class RemoteFiles:
     def parts(self, dataset: str) -> Iterator[tuple[str, Path]]:
         """See ResultFiles.parts."""
         files = list_files([joined(self._uri, dataset)])
-        require_all_parts(self.name_of(dataset), [file_name(file.uri) for file in files])
+        names = [file_name(file.uri) for file in files]
+        files = in_order(self.name_of(dataset), files, names)
         with self._scratch.opened() as scratch:
             for file in files:
                 with scratch().copies([Wanted(file)], is_kept=False) as [path]:

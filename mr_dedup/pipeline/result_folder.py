@@ -14,6 +14,7 @@ from typing import Protocol
 
 from mr_dedup.engines.reporting import transferring
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.inputs import is_at_or_below
 from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place, require_parent
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
@@ -106,6 +107,7 @@ class LocalResult:
         self.work = out.parent / f".{out.name}.unfinished"
         self._ended = out.parent / f".{out.name}.ended"
         self._replaced = aside_for(out)
+        self._replaces = False
 
     @property
     def name(self) -> str:
@@ -158,9 +160,10 @@ class LocalResult:
         """See ResultFolder.check."""
         out = self.out
         require_parent(out)
-        if any(out.exists() and Path(name).exists() and out.samefile(name) for name in read):
+        if out.exists() and any(is_at_or_below(Path(name), out) for name in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
-        is_result = (out / SUMMARY).is_file() or is_empty(out)
+        self._replaces = overwrite
+        is_result = is_empty(out) or _is_result(out)
         _refuse(
             self, is_there=out.exists(), is_result=is_result, resume=resume, overwrite=overwrite
         )
@@ -174,7 +177,12 @@ class LocalResult:
         return has_finished(self.work, "keep") and not (self.work / RESULT).exists()
 
     def publish(self) -> None:
-        """Rename the result to ``out``, and remove the working directory."""
+        """Rename the result to ``out``, and remove the working directory.
+
+        Raises MrDedupError if ``out`` is there now and was not to be replaced.
+        """
+        if self.out.exists() and not self._replaces and not is_empty(self.out):
+            raise _appeared(self)
         put_in_place(self.work / RESULT, self.out, self._replaced)
         self.end()
 
@@ -189,6 +197,10 @@ class LocalResult:
 
 ADDRESS, DIRECTORY = "address", "directory"
 """The names of what ``ResultFolder.identity`` has: a URI, and the name of a directory."""
+
+
+_FETCHED = "fetched"
+"""A file in the working directory of a result that has been copied, and is renamed next."""
 
 
 class FetchedResult(LocalResult):
@@ -219,10 +231,18 @@ class FetchedResult(LocalResult):
             writing.remove(self.address)
         super().discard()
 
+    def was_published(self) -> bool:
+        """See ResultFolder.was_published. Before it is copied nothing of a result is here."""
+        if self.work.exists() and not (self.work / _FETCHED).exists():
+            return False
+        return super().was_published()
+
     def publish(self) -> None:
         """Copy what tasks have written; then as a result of this machine."""
         made = joined(self.address, RESULT)
-        files = files_below(made)
+        files = [
+            file for file in files_below(made) if not is_unfinished(name_below(file.uri, made))
+        ]
 
         def copy(file: RemoteFile) -> None:
             path = self.work / RESULT / name_below(file.uri, made)
@@ -234,6 +254,7 @@ class FetchedResult(LocalResult):
         with transferring("fetching", total), ThreadPoolExecutor(_TRANSFERS) as pool:
             for _ in pool.map(copy, files):
                 pass
+        (self.work / _FETCHED).touch()
         super().publish()
 
     def end(self) -> None:
@@ -265,6 +286,7 @@ class RemoteResult:
         self._beside = joined(parent_of(self.uri), f".{file_name(self.uri)}.unfinished")
         self._directory = secrets.token_hex(8)
         self._is_recorded = False
+        self._replaces = False
 
     @property
     def name(self) -> str:
@@ -300,9 +322,10 @@ class RemoteResult:
 
     def check(self, *, resume: bool, overwrite: bool, read: Iterable[str]) -> None:
         """See ResultFolder.check."""
-        if any(name.rstrip("/") == self.uri for name in read):
+        if any(f"{name.rstrip('/')}/".startswith(f"{self.uri}/") for name in read):
             raise MrDedupError(f"{self.uri}: is read as well; choose another name for the result")
         require_writable(self.uri)
+        self._replaces = overwrite
         is_result = exists(joined(self.uri, SUMMARY))
         # without a summary: copies that a killed run was making
         is_there = is_result or (self.exists() and not self.has_unfinished())
@@ -369,14 +392,22 @@ class RemoteResult:
 
     def publish(self) -> None:
         """See ResultFolder.publish."""
-        known = {file.uri for file in files_below(self.address)}
+        made_there = joined(self.address, RESULT)
+        known = set()
+        for file in files_below(self.address):
+            if is_unfinished(name_below(file.uri, self.address)):
+                # of a task that was killed
+                writing.remove(file.uri)
+            known.add(file.uri)
+        if not self._replaces and exists(joined(self.uri, SUMMARY)):
+            raise _appeared(self)
         made = sorted(path for path in (self.work / RESULT).rglob("*") if path.is_file())
         names = [str(path.relative_to(self.work)) for path in made]
         # report and summary, which no stage has recorded
         self.record(
             [name for name in names if self._at(name) not in known] + [f"{RESULT}/{SUMMARY}"]
         )
-        writing.move_directory(joined(self.address, RESULT), self.uri, SUMMARY)
+        writing.move_directory(made_there, self.uri, SUMMARY)
         self.end()
 
     def end(self) -> None:
@@ -395,6 +426,34 @@ class RemoteResult:
 
 
 _TRANSFERS = 8
+
+_ENTRIES = {
+    *("clusters", "counts", "cuts", "decisions", "documents", "dropped", "earlier_counts"),
+    *("fingerprints", "items", "matches", "occurrences", "passages", "rejects", "signatures"),
+    *("report.html", SUMMARY),
+}
+"""What results have; a directory with anything else is not replaced."""
+
+
+def _is_result(folder: Path) -> bool:
+    """Return whether a directory is a result, which may be replaced, and nothing else."""
+    try:
+        known = "documents_read" in json.loads((folder / SUMMARY).read_bytes())
+        return known and {path.name for path in folder.iterdir()} <= _ENTRIES
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def is_unfinished(name: str) -> bool:
+    """Return whether a file below a result is one that a task was writing, by its name."""
+    return any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def _appeared(folder: ResultFolder) -> MrDedupError:
+    return MrDedupError(
+        f"{without_secrets(folder.name)}: has appeared since the run began; --resume with "
+        "--overwrite replaces it"
+    )
 
 
 def _refuse(

@@ -89,6 +89,10 @@ def name_below(uri: str, directory: str) -> str:
     return name
 
 
+HIDDEN_QUERY = "?…"
+"""What ``without_secrets`` shows of the query of a web address."""
+
+
 def without_secrets(uri: str) -> str:
     """Return a URI for messages: without the password or query that may be its credentials.
 
@@ -102,6 +106,6 @@ def without_secrets(uri: str) -> str:
     host, slash, path = rest.partition("/")
     user, at, host = host.rpartition("@")
     if scheme.lower() in _WEB:
-        user, at, query = "", "", "…" if query else ""
+        user, at, question, query = "", "", HIDDEN_QUERY if query else "", ""
     shown = f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}{question}{query}"
     return _CONTROL.sub(lambda found: f"%{ord(found[0]):02X}", shown)

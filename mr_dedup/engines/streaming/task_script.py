@@ -131,11 +131,12 @@ printf %s "$line" | cut -f 6- >$DESCRIPTIONS
 [ "$(wc -c <$DESCRIPTIONS)" -le 1 ] || INPUT_PATH=$DESCRIPTIONS
 [ -z "$INPUT_PATH" ] || exec "$@" "$INPUT_PATH" "$INPUT_URI"
 name=${INPUT_URI##*/}
-# its endings state the format
+# its endings state the format; Hadoop takes a name for a URI
+endings=
 case $name in
-    *.*) INPUT_PATH=$PWD/input.${name#*.} ;;
-    *) INPUT_PATH=$PWD/input ;;
+    *.*) endings=.$(printf %s "${name#*.}" | LC_ALL=C tr -c A-Za-z0-9. _) ;;
 esac
+INPUT_PATH=$PWD/input$endings
 # it takes a name for a glob
 literal=$(printf %s "$INPUT_URI" | sed 's/[][*?{}\\]/\\&/g')
 hadoop_command fs -copyToLocal "$literal" "$INPUT_PATH" >&2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
@@ -17,7 +17,7 @@ from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
 from mr_dedup.storage.listing import RemoteFile, list_files
 from mr_dedup.storage.ranges import RangeSource
-from mr_dedup.storage.uris import file_name, is_uri, without_secrets
+from mr_dedup.storage.uris import HIDDEN_QUERY, file_name, is_uri, without_secrets
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
@@ -103,7 +103,8 @@ class DocumentFile:
         Raises as ``detect``.
         """
         last = file_name(remote.uri)
-        shown = without_secrets(remote.uri) if name is None else name
+        # as a name of a file it ends with its ending
+        shown = without_secrets(remote.uri).removesuffix(HIDDEN_QUERY) if name is None else name
         compression = compression_by_suffix(last)
         found = format or format_by_ending(last)
         if found == "parquet" and compression:
@@ -158,10 +159,17 @@ class DocumentPart(Part[DocumentFile]):
 
 @dataclass(frozen=True)
 class FoundDocuments:
-    """Document files, and files of other kinds in their directories, which are skipped."""
+    """Document files of distinct names.
+
+    Attributes:
+        files: Each once.
+        skipped: Files of other kinds in their directories.
+        repeated: The names of files that were named before.
+    """
 
     files: list[DocumentFile]
     skipped: list[Path | str]
+    repeated: list[str] = field(default_factory=list)
 
 
 def find_documents(
@@ -179,7 +187,8 @@ def find_documents(
 
     Returns:
         The files. Where one directory is all that is named, the name of a file is its path in it;
-        otherwise its path, so that names are distinct.
+        otherwise its path. Of two files of one name, as of web addresses that differ in what is not
+        shown, the second gets a number.
 
     Raises:
         MrDedupError: as ``expand`` and ``detect``, and if ``-`` is repeated or no file is left.
@@ -207,7 +216,41 @@ def find_documents(
             found.files.append(DocumentFile.detect(path, name=shown, format=format))
     if not found.files:
         raise MrDedupError(f"{', '.join(names)}: contains no file of documents")
-    return found
+    return _distinct(found)
+
+
+def _distinct(found: FoundDocuments) -> FoundDocuments:
+    """Return each file once, with a name of its own."""
+    files: dict[str, DocumentFile] = {}
+    for file in found.files:
+        there = STANDARD_INPUT
+        if file.remote is not None:
+            there = file.remote.uri
+        elif isinstance(file.path, Path):
+            there = os.path.abspath(file.path)  # noqa: PTH100 (no links are followed)
+        if files.setdefault(there, file) is not file:
+            found.repeated.append(file.name)
+    if len({file.name for file in files.values()}) == len(files):
+        return replace(found, files=list(files.values()))
+    names = {file.name for file in files.values()}
+    taken: set[str] = set()
+    last_numbers: dict[str, int] = {}
+    distinct = []
+    for file in files.values():
+        name, number = file.name, last_numbers.get(file.name, 1)
+        while name in taken or (number > 1 and name in names):
+            number += 1
+            name = _numbered(file.name, number)
+        last_numbers[file.name] = number
+        taken.add(name)
+        distinct.append(replace(file, name=name))
+    return replace(found, files=distinct)
+
+
+def _numbered(name: str, number: int) -> str:
+    head, slash, last = name.rpartition("/")
+    stem, dot, endings = last.partition(".")
+    return f"{head}{slash}{stem}-{number}{dot}{endings}"
 
 
 def _add_remote(

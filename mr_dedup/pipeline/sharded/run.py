@@ -25,6 +25,7 @@ from mr_dedup.formats.documents.chunks import DocumentChunk, cost_bytes
 from mr_dedup.formats.shards import SHARDS_SUFFIX, Shard, ShardList, read_shard, shard_at
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
+from mr_dedup.pipeline.result_folder import is_unfinished
 from mr_dedup.storage import writing
 from mr_dedup.storage.listing import files_below
 from mr_dedup.storage.uris import is_uri, joined, name_below, without_secrets
@@ -261,12 +262,14 @@ def files_in(folder: str) -> dict[str, int | None]:
 
     Without what tasks that were killed were writing.
     """
+    sizes: dict[str, int | None]
     if is_uri(folder):
-        return {name_below(file.uri, folder): file.size_bytes for file in files_below(folder)}
-    root = Path(folder)
-    found = (path for path in root.rglob("*") if path.is_file())
-    sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in found}
-    return {name: size for name, size in sizes.items() if "/." not in f"/{name}"}
+        sizes = {name_below(file.uri, folder): file.size_bytes for file in files_below(folder)}
+    else:
+        root = Path(folder)
+        found = (path for path in root.rglob("*") if path.is_file())
+        sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in found}
+    return {name: size for name, size in sizes.items() if not is_unfinished(name)}
 
 
 def _check_there(left: Left) -> None:
