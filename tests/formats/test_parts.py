@@ -14,8 +14,10 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.parts import (
     LineParts,
     ParquetParts,
+    in_order,
     part_batches,
     part_files,
+    part_name,
     read_lines,
     read_parts,
 )
@@ -152,3 +154,14 @@ def test_no_lines_leave_no_directory(tmp_path):
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(FormatError, match="the zstd data is cut short"):
         list(read_lines(tmp_path / "lines"))
+
+
+def test_parts_are_in_the_order_of_their_numbers():
+    count = 100_002
+    names = sorted(part_name(number, ".parquet") for number in range(count))
+    found = in_order("out", names, names)
+    assert found == [part_name(number, ".parquet") for number in range(count)]
+    with pytest.raises(FormatError, match="its part 100000 is missing"):
+        in_order("out", found[:100_000] + found[100_001:], found[:100_000] + found[100_001:])
+    # of other programs as they come
+    assert in_order("out", [2, 1], ["b.parquet", "a.parquet"]) == [2, 1]

@@ -119,7 +119,9 @@ class WebFile:
 class WebHandler(Handler):
     def do_GET(self):
         self.server.requests.append((self.command, self.path, self.headers.get("Range")))
-        file = self.server.files.get(unquote(urlsplit(self.path).path))
+        # a file of one query, or of all
+        plain = unquote(urlsplit(self.path).path)
+        file = self.server.files.get(self.path, self.server.files.get(plain))
         if isinstance(file, int):
             self.send(file, b"no")
         elif file is None:
@@ -146,7 +148,10 @@ class WebHandler(Handler):
 
 
 def web_server():
-    """Yield a web server; ``files`` has its files by path, or the status of an error."""
+    """Yield a web server; ``files`` has its files by path, or the status of an error.
+
+    A path may have a query.
+    """
     return serving(WebHandler, files={}, requests=[])
 
 

@@ -11,7 +11,7 @@ from mr_dedup.pipeline.result_folder import FetchedResult
 from mr_dedup.pipeline.sharded import stages
 from mr_dedup.storage.listing import file_info, files_below
 from mr_dedup.storage.uris import name_below
-from mr_dedup.storage.writing import read_small
+from mr_dedup.storage.writing import put, read_small
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import tables_of
 
@@ -72,6 +72,27 @@ def test_a_run_that_is_interrupted_in_its_first_stage_is_resumed(
     assert main(words) == 2
     assert "a run was interrupted; --resume continues it" in capfd.readouterr().err
     assert main([*words, "--resume"]) == 0, capfd.readouterr().err
+    assert not files_below(writable.of(".kept.unfinished"))
+
+
+def test_what_killed_tasks_were_writing_is_no_part_of_the_result(
+    writable, tmp_path, capfd, monkeypatch
+):
+    path = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 150))
+    writable.write("pages.jsonl", path.read_bytes())
+    usual = stages.keep
+
+    def keep(plan, *arguments):
+        made = usual(plan, *arguments)
+        # as in HDFS, where a file gets its name once it is whole
+        put(path, f"{plan.run.at('result')}/documents/_pages-00000.jsonl.1a2b3c4d", overwrite=True)
+        return made
+
+    monkeypatch.setattr(stages, "keep", keep)
+    words = ["dedup", writable.of("pages.jsonl"), "-o", writable.of("kept")]
+    assert main(words) == 0, capfd.readouterr().err
+    found = files_below(writable.of("kept"))
+    assert not [file.uri for file in found if "1a2b3c4d" in file.uri]
     assert not files_below(writable.of(".kept.unfinished"))
 
 

@@ -172,10 +172,13 @@ def _start(settings: SparkSettings) -> Any:
     given = options.get("spark.archives") or configured.value("spark.archives")
     archives = [each for each in given.split(",") if each]
     if settings.archive:
-        archives.append(f"{settings.archive}#environment")
+        archive = settings.archive
+        # a path may have spaces, an address has none
+        shown = archive if "://" in archive else Path(archive).absolute().as_uri()
+        archives.append(f"{shown}#environment")
     if not is_local:
         # as files: the library of compiled kernels cannot be loaded from a zip
-        archives.append(f"{package_archive()}#{PACKAGE}")
+        archives.append(f"{package_archive().as_uri()}#{PACKAGE}")
         for name, value in PROCESS_VARIABLES.items():
             defaults[f"spark.executorEnv.{name}"] = value
         # on YARN, in cluster mode, that of PySpark is there already

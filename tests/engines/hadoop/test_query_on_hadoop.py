@@ -47,7 +47,8 @@ def test_files_of_this_machine_are_sent(client, corpus, queries, values, tmp_pat
 def test_every_format_is_read_from_the_cluster_and_queries_too(
     client, corpus, queries, values, tmp_path
 ):
-    names = ["a b#1[x]%41.longs", "b.txt.gz", "c.longs.zst", "d.fpz"]
+    # Hadoop takes names for URIs
+    names = ["a b#1[x]%41.longs", "b.v1 0#1%41é.txt.gz", "c.longs.zst", "d.fpz"]
     for number, name in enumerate(names):
         with fingerprint_writer.create(tmp_path / name) as out:
             part = values[number]
@@ -55,7 +56,7 @@ def test_every_format_is_read_from_the_cluster_and_queries_too(
     client.put(*(tmp_path / name for name in names))
     client.put(queries)
     client.hadoop("fs", "-mkdir", f"{client.folder}/sub", f"{client.folder}/_old")
-    client.put(tmp_path / "b.txt.gz", name="_old/ignored.longs")
+    client.put(tmp_path / names[1], name="_old/ignored.longs")
     client.hadoop("fs", "-mv", f"{client.folder}/c.longs.zst", f"{client.folder}/sub")
     lines = client.query(
         f"{client.folder}/[a-c]*", f"{client.folder}/sub", f"{client.folder}/d.fpz",
