@@ -60,7 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
         FingerprintFile.detect(path, format=arguments.from_format, byte_order=arguments.byte_order)
         for path in expand(arguments.inputs)
     ]
-    refuse_input_as_output(out, files)
+    if len(files) > 1:
+        # a file alone may be replaced by its own conversion
+        refuse_input_as_output(out, files)
     reader = _Reader(files)
     with create(out, format=to_format, overwrite=arguments.overwrite) as writer:
         batches = reader.batches()

@@ -106,6 +106,6 @@ def without_secrets(uri: str) -> str:
     host, slash, path = rest.partition("/")
     user, at, host = host.rpartition("@")
     if scheme.lower() in _WEB:
-        user, at, question, query = "", "", HIDDEN_QUERY if query else "", ""
+        user, at, query = "", "", HIDDEN_QUERY.removeprefix("?") if query else ""
     shown = f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}{question}{query}"
     return _CONTROL.sub(lambda found: f"%{ord(found[0]):02X}", shown)
