@@ -427,10 +427,10 @@ class RemoteResult:
 
 _TRANSFERS = 8
 
-_ENTRIES = {
+ENTRIES = {
     *("clusters", "counts", "cuts", "decisions", "documents", "dropped", "earlier_counts"),
-    *("fingerprints", "items", "matches", "occurrences", "passages", "rejects", "signatures"),
-    *("report.html", SUMMARY),
+    *("fingerprints", "items", "matches", "occurrences", "passages", "rejected_items", "rejects"),
+    *("report.html", "signatures", SUMMARY),
 }
 """What results have; a directory with anything else is not replaced."""
 
@@ -439,7 +439,7 @@ def _is_result(folder: Path) -> bool:
     """Return whether a directory is a result, which may be replaced, and nothing else."""
     try:
         known = "documents_read" in json.loads((folder / SUMMARY).read_bytes())
-        return known and {path.name for path in folder.iterdir()} <= _ENTRIES
+        return known and {path.name for path in folder.iterdir()} <= ENTRIES
     except (OSError, ValueError, TypeError):
         return False
 

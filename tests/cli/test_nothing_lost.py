@@ -1,12 +1,14 @@
 """Files of one name, and outputs in place of inputs: no document and no file of others is lost."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from mr_dedup.pipeline import dedup as stages
-from mr_dedup.pipeline.result_folder import FetchedResult
+from mr_dedup.pipeline.result_folder import ENTRIES, FetchedResult
 from tests.cli.documents import write_jsonl
 from tests.cli.running import Command
 from tests.storage.servers import WebFile, web_server
@@ -186,3 +188,14 @@ def test_a_result_that_was_not_fetched_yet_is_not_complete(tmp_path):
     assert result.was_published()
     (result.work / "result").mkdir()
     assert not result.was_published()
+
+
+def test_all_that_results_have_is_known():
+    formats = Path(__file__).parents[2] / "docs" / "formats.md"
+    sections = formats.read_text().split("\n# ")
+    documented = set()
+    for section in sections:
+        if section.startswith(("Results of de-dup", "Results of decont", "Results of passages")):
+            table = section.partition("| name | content |")[2].partition("\n\n")[0]
+            documented |= set(re.findall(r"^\| `([a-z_.]+)/?` \|", table, re.M))
+    assert documented == ENTRIES
