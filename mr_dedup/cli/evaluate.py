@@ -138,13 +138,16 @@ def _evaluation(arguments: argparse.Namespace) -> Evaluation:
 def _documents_of_result(path: Path) -> int | None:
     """Return the number of documents of a result; None if ``path`` is none.
 
-    Raises MrDedupError if it is one of another format version.
+    Raises MrDedupError if it is one of another format version, or has no summary.
     """
-    from mr_dedup.pipeline.results import SUMMARY
+    from mr_dedup.pipeline.results import DECISIONS, SUMMARY
     from mr_dedup.pipeline.summary import require_version
 
     summary = path / SUMMARY
     if not summary.is_file():
+        if (path / DECISIONS).is_dir():
+            # as of a copy that is not whole
+            raise MrDedupError(f"{path}: not a result of mr-dedup dedup: no {SUMMARY}")
         return None
     content = summary.read_bytes()
     try:

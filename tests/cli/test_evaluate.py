@@ -29,6 +29,7 @@ def folder(tmp_path, monkeypatch):
     ids, originals = list("abcdefg"), list("aacddfg")
     (out / "decisions").mkdir()
     pq.write_table(pa.table({"id": ids, "kept_id": originals}), out / "decisions" / PART)
+    (out / "summary.json").write_text('{"format_version": 3, "documents_read": 7}')
     return tmp_path
 
 

@@ -199,3 +199,11 @@ def test_all_that_results_have_is_known():
             table = section.partition("| name | content |")[2].partition("\n\n")[0]
             documented |= set(re.findall(r"^\| `([a-z_.]+)/?` \|", table, re.M))
     assert documented == ENTRIES
+
+
+def test_a_copy_of_a_result_that_is_not_whole_is_not_evaluated(folder, capfd):
+    dedup.messages(capfd, "a.jsonl", "-o", "out")
+    (folder / "out" / "summary.json").unlink()
+    (folder / "truth.tsv").write_text("a0\ta1\t0.9\n")
+    err = Command("evaluate").mistake(capfd, "out", "--truth", "truth.tsv")
+    assert err == "mr-dedup: error: out: not a result of mr-dedup dedup: no summary.json\n"
