@@ -234,7 +234,8 @@ def test_named_options_exist():
     options = set(re.findall(r"[\"'](--[a-z][a-z-]+)[\"']", text))
     others = {"--help", "--target", "--python", "--long", "--cleanup-on-failure", "--py-files"}
     # of spark-submit, aws and gcloud
-    others |= {"--archives", "--conf", "--deploy-mode", "--properties", "--steps"}
+    others |= {"--archives", "--cluster", "--cluster-id", "--conf", "--deploy-mode"}
+    others |= {"--properties", "--region", "--steps"}
     mrjob = {"--no-conf", "--no-bootstrap-mrjob"}
     for page, text in PAGES.items():
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))

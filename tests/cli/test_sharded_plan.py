@@ -18,8 +18,8 @@ def pages(tmp_path):
 @pytest.mark.parametrize(
     ("runner", "start", "rate", "tasks"),
     [
-        ("spark", 12, 28, r"\d+ map tasks"),
-        ("hadoop", 45, 90, "1 part, about 1 GB of them a map task"),
+        ("spark", 12, 26, r"\d+ map tasks"),
+        ("hadoop", 35, 85, "1 part, about 1 GB of them a map task"),
     ],
 )
 def test_the_plan_of_a_run_on_a_cluster(capfd, pages, tmp_path, runner, start, rate, tasks):
