@@ -160,8 +160,9 @@ def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Do
                 if isinstance(file.path, Path)
             )
         else:
+            folder = f"{str(out).rstrip('/')}/"
             is_read = any(
-                file.remote and f"{file.remote.uri}/".startswith(f"{out}/") for file in found.files
+                file.remote and f"{file.remote.uri}/".startswith(folder) for file in found.files
             )
         if is_read:
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")

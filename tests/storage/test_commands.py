@@ -330,3 +330,14 @@ def test_results_in_a_store_are_compared_against(made, writable, capfd, tmp_path
     assert main(["dedup", str(made / pages[0]), "-o", "x", "--against", there("first")]) == 2
     said = capfd.readouterr().err
     assert said.startswith(f"mr-dedup: error: {there('first')}/fingerprints: "), said
+
+
+def test_a_result_in_a_store_is_not_replaced_by_what_is_made_of_it(made, writable, capfd):
+    of = uploaded(made, writable)
+    run(capfd, "dedup", of("pages"), "-o", of("kept"))
+    before = {file.uri for file in files_below(of("kept"))}
+    for read in ("kept/documents", "kept"):
+        words = ["dedup", of(read), "-o", of("kept") + "/", "--overwrite"]
+        assert main(words) == 2
+        assert "is read as well; choose another name" in capfd.readouterr().err
+    assert {file.uri for file in files_below(of("kept"))} == before

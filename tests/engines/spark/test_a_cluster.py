@@ -85,7 +85,7 @@ def test_a_path_of_python_that_is_given_is_used_too(master, made, tmp_path):
     """That of this package is before it; what executors import is at both."""
     site = tmp_path / "site"
     site.mkdir()
-    (site / "usercustomize.py").write_text(
+    (site / "sitecustomize.py").write_text(
         f"import pathlib\npathlib.Path({str(tmp_path / 'imported')!r}).touch()\n"
     )
     command = [sys.executable, "-m", "mr_dedup", "pairs", str(made / "pages"), "-o",
