@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -37,10 +38,11 @@ def refuse_shared_rejects(arguments: argparse.Namespace) -> None:
 
 
 def _is_one(rejects: Path | str, other: Path | str) -> bool:
-    if str(rejects) == str(other):
+    if is_uri(str(rejects)) or "\0" in str(other):
+        return str(rejects) == str(other)
+    if isinstance(other, Path) and os.path.abspath(rejects) == os.path.abspath(other):  # noqa: PTH100
+        # two that are not there yet
         return True
-    if "\0" in str(other) or is_uri(str(rejects)):
-        return False
     with contextlib.suppress(OSError):
         return Path(rejects).samefile(local_path(str(other)))
     return False

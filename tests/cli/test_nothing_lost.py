@@ -134,6 +134,14 @@ def test_rejects_replace_no_other_file(folder, capfd, command, words):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_rejects_may_be_called_as_an_option_is(folder, capfd):
+    words = ["a.jsonl", "--format", "jsonl", "-o", "x.tsv", "--rejects", "jsonl"]
+    fingerprint.messages(capfd, *words)
+    # and not as the output, of which none is there yet
+    words = ["a.jsonl", "-o", "y.tsv", "--rejects", folder / "y.tsv"]
+    assert "is named by another argument as well" in fingerprint.mistake(capfd, *words)
+
+
 def test_what_appears_in_place_of_the_result_stays(folder, capfd, monkeypatch):
     usual = stages.STAGES["keep"]
 
