@@ -175,8 +175,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with dependable_streams(), at_forced_end(_report_interrupt):
             return _complete(sys.argv[1:] if argv is None else argv, is_own_process)
     finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
+        # a process that ends after an interrupt goes on ignoring further ones
+        if not is_own_process:
+            for number, handler in usual.items():
+                signal.signal(number, handler)
 
 
 def _complete(argv: Sequence[str], is_own_process: bool) -> int:

@@ -104,7 +104,8 @@ def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected
     out = tmp_path / "out"
     with started(made / "pages", out) as process:
         left = with_one(process, EXECUTOR)
-        while after and not has_finished(tmp_path / ".out.unfinished", STAGES[after]):
+        work = tmp_path / ".out.unfinished"
+        while not (has_finished(work, STAGES[after]) if after else work.exists()):
             assert process.poll() is None
             time.sleep(0.05)
         process.kill()
