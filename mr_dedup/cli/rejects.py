@@ -40,8 +40,8 @@ def refuse_shared_rejects(arguments: argparse.Namespace) -> None:
 def _is_one(rejects: Path | str, other: Path | str) -> bool:
     if is_uri(str(rejects)) or "\0" in str(other):
         return str(rejects) == str(other)
-    if isinstance(other, Path) and os.path.abspath(rejects) == os.path.abspath(other):  # noqa: PTH100
-        # two that are not there yet
+    if isinstance(other, Path) and os.path.realpath(rejects) == os.path.realpath(other):
+        # also if they are not there yet
         return True
     with contextlib.suppress(OSError):
         return Path(rejects).samefile(local_path(str(other)))

@@ -57,10 +57,7 @@ def take_offsets(cache: Cache | None, number: int) -> Iterator[pa.Table] | None:
 
 def has_offsets(chunk: DocumentChunk) -> bool:
     """Return whether the records of a chunk can be found by their file and offset: lines."""
-    files = [part.file for part in chunk.parts]
-    # names are made printable, so that two may become one
-    distinct = len({file.name for file in files}) == len({(f.path, f.remote) for f in files})
-    return distinct and all(file.format == "jsonl" for file in files)
+    return all(part.file.format == "jsonl" for part in chunk.parts)
 
 
 def fields_of(batch: DocumentBatch) -> dict[str, pa.ChunkedArray]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.formats.compression import compressing, compression_by_suffix
+from mr_dedup.formats.documents.files import with_number
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.kept_records import FILE_KEY
 
@@ -136,8 +137,7 @@ class FileNames:
         number, free = self._last_numbers.get(name, 1), name
         while not self._are_free(files := _files_of(str(free), parts)):
             number += 1
-            stem, dot, endings = name.name.partition(".")
-            free = name.with_name(f"{stem}-{number}{dot}{endings}")
+            free = PurePosixPath(with_number(str(name), number))
         self._last_numbers[name] = number
         self._taken.update(files)
         self._folders.update(map(str, free.parents))

@@ -54,6 +54,16 @@ def test_a_file_that_is_named_twice_is_read_once(folder, capfd, command, w, runn
     assert ids_in(folder / "out" / "documents") == ALL
 
 
+def test_a_file_beyond_a_link_is_another_one(folder, capfd):
+    (folder / "other" / "below").mkdir(parents=True)
+    shutil.move("b.jsonl", folder / "other" / "a.jsonl")
+    (folder / "link").symlink_to(folder / "other" / "below")
+    (folder / "same").symlink_to(folder)
+    err = dedup.messages(capfd, "a.jsonl", "link/../a.jsonl", "same/a.jsonl", "-o", "out")
+    assert "1 file named more than once, the first same/a.jsonl; each is read once" in err
+    assert ids_in(folder / "out" / "documents") == ALL[:6]
+
+
 @pytest.mark.parametrize(("command", "w"), [(c, w) for c, *w in COMMANDS])
 def test_files_whose_names_are_shown_as_one_have_two(folder, capfd, command, w):
     pages = folder / "pages"

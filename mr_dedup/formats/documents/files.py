@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -221,13 +222,15 @@ def find_documents(
 
 def _distinct(found: FoundDocuments) -> FoundDocuments:
     """Return each file once, with a name of its own."""
+    real_path = functools.cache(os.path.realpath)
     files: dict[str, DocumentFile] = {}
     for file in found.files:
         there = STANDARD_INPUT
         if file.remote is not None:
             there = file.remote.uri
         elif isinstance(file.path, Path):
-            there = os.path.abspath(file.path)  # noqa: PTH100 (no links are followed)
+            # links to directories lead where they lead; one to a file is a file of its own
+            there = f"{real_path(file.path.parent)}/{file.path.name}"
         if files.setdefault(there, file) is not file:
             found.repeated.append(file.name)
     if len({file.name for file in files.values()}) == len(files):
@@ -240,14 +243,19 @@ def _distinct(found: FoundDocuments) -> FoundDocuments:
         name, number = file.name, last_numbers.get(file.name, 1)
         while name in taken or (number > 1 and name in names):
             number += 1
-            name = _numbered(file.name, number)
+            name = with_number(file.name, number)
         last_numbers[file.name] = number
         taken.add(name)
         distinct.append(replace(file, name=name))
     return replace(found, files=distinct)
 
 
-def _numbered(name: str, number: int) -> str:
+def with_number(name: str, number: int) -> str:
+    """Return the name of the second file, or a later one, that would have the name of another.
+
+    >>> with_number("2024/pages.jsonl.gz", 2)
+    '2024/pages-2.jsonl.gz'
+    """
     head, slash, last = name.rpartition("/")
     stem, dot, endings = last.partition(".")
     return f"{head}{slash}{stem}-{number}{dot}{endings}"
