@@ -74,7 +74,8 @@ def resumable(folder: ResultFolder, *discarding: type[MrDedupError]) -> Iterator
     """Report that a run can be resumed if the block ends with an error.
 
     Errors of the types ``discarding``, and of reading nothing at all, discard the run: what would
-    mend them makes another one. What was left by a run that another has taken over is gone.
+    mend them makes another one. If another run has begun to write the result, that is the error,
+    whatever followed from it; what this one has left is gone.
     """
     from mr_dedup.pipeline.result_folder import TakenOverError
 
@@ -82,12 +83,29 @@ def resumable(folder: ResultFolder, *discarding: type[MrDedupError]) -> Iterator
     try:
         with at_forced_end(lambda: print_message(unfinished)):
             yield
+    except TakenOverError:
+        raise
     except BaseException as error:
+        if isinstance(error, MrDedupError):
+            _require_own(folder)
         if isinstance(error, (NothingReadError, *discarding)):
             folder.discard()
-        elif not isinstance(error, TakenOverError):
+        else:
             print_message(unfinished)
         raise
+
+
+def _require_own(folder: ResultFolder) -> None:
+    """Raise TakenOverError if another run has begun to write the result, as far as is known."""
+    from mr_dedup.pipeline.result_folder import TakenOverError
+
+    try:
+        folder.require_own()
+    except TakenOverError:
+        raise
+    except MrDedupError:
+        # the store is out of reach
+        return
 
 
 def run_of(

@@ -78,7 +78,13 @@ class ResultFolder(Protocol):
     def record(self, files: Sequence[str]) -> None:
         """Keep files of a stage that is finished, named relative to ``work``, the manifest last.
 
-        Raises TakenOverError if another run has begun to write the result.
+        Raises TakenOverError as ``require_own`` does.
+        """
+
+    def require_own(self) -> None:
+        """Raise TakenOverError if another run has begun to write the result.
+
+        What this one has written is removed then.
         """
 
     def publish(self) -> None:
@@ -150,6 +156,9 @@ class LocalResult:
 
     def record(self, files: Sequence[str]) -> None:
         """Do nothing: they stay where they are."""
+
+    def require_own(self) -> None:
+        """Do nothing: the result is locked."""
 
     def local_copy(self, name: str) -> Path | None:
         """See ResultFolder.local_copy."""
@@ -364,7 +373,7 @@ class RemoteResult:
 
     def record(self, files: Sequence[str]) -> None:
         """See ResultFolder.record. The last file is written after all others."""
-        self._require_own()
+        self.require_own()
         *others, last = files
         total = sum((self.work / name).stat().st_size for name in files)
         with transferring("copying", total), ThreadPoolExecutor(_TRANSFERS) as pool:
@@ -375,8 +384,8 @@ class RemoteResult:
     def _put(self, name: str) -> None:
         writing.put(self.work / name, self._at(name), overwrite=True)
 
-    def _require_own(self) -> None:
-        """Raise TakenOverError unless the manifest in the store is of this run, if there is one."""
+    def require_own(self) -> None:
+        """See ResultFolder.require_own. The manifest in the store is of the run that began last."""
         if not self._is_recorded:
             return
         found = None

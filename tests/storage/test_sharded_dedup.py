@@ -96,7 +96,7 @@ def test_what_killed_tasks_were_writing_is_no_part_of_the_result(
     assert not files_below(writable.of(".kept.unfinished"))
 
 
-@pytest.mark.parametrize("stage", ["fingerprint", "keep"])
+@pytest.mark.parametrize("stage", ["fingerprint", "cluster", "resolve", "keep"])
 def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatch, stage):
     # of as many documents, as large
     for name, seed in (("first", 1), ("second", 2)):
@@ -116,12 +116,35 @@ def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatc
     monkeypatch.setattr(stages, stage, taken_over)
     capfd.readouterr()
     assert main(["dedup", writable.of("first.jsonl"), "-o", out]) == 2
-    err = capfd.readouterr().err.splitlines()[-1]
-    if stage == "fingerprint":
-        assert err.endswith("/kept: another run has begun to write it, so this one ends")
-    else:
-        assert err.endswith("of which 0 are there; does something else write there?")
+    err = capfd.readouterr().err
+    assert err.endswith("/kept: another run has begun to write it, so this one ends\n")
+    assert "--resume continues" not in err
     assert tables_of(downloaded(out, tmp_path / "there")) == tables_of(tmp_path / "here")
+    assert not files_below(writable.of(".kept.unfinished"))
+
+
+def test_a_run_that_reads_nothing_leaves_what_a_later_one_has_written(
+    writable, tmp_path, capfd, monkeypatch
+):
+    path = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 150))
+    writable.write("pages.jsonl", path.read_bytes())
+    writable.write("bad.jsonl", b"no JSON\n")
+    out = writable.of("kept")
+    later = ["dedup", writable.of("pages.jsonl"), "-o", out]
+    usual = stages.fingerprint
+
+    def taken_over(*arguments):
+        monkeypatch.setattr(stages, "fingerprint", usual)
+        with monkeypatch.context() as patch:
+            patch.setattr(stages, "keep", ended)
+            assert main([*later, "--overwrite"]) == 130
+        return usual(*arguments)
+
+    monkeypatch.setattr(stages, "fingerprint", taken_over)
+    assert main(["dedup", writable.of("bad.jsonl"), "-o", out]) == 2
+    err = capfd.readouterr().err
+    assert err.endswith("/kept: another run has begun to write it, so this one ends\n")
+    assert main([*later, "--resume"]) == 0, capfd.readouterr().err
     assert not files_below(writable.of(".kept.unfinished"))
 
 
