@@ -4,15 +4,13 @@ import gzip
 import re
 import subprocess
 import sys
-import tarfile
 import venv
-from importlib import metadata
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
 from mr_dedup.formats import fingerprint_writer
+from tests.engines.environments import pack_needs
 from tests.engines.hadoop.cluster import HERE
 
 pytestmark = pytest.mark.hadoop
@@ -125,30 +123,7 @@ def bare_python(tmp_path_factory):
 @pytest.fixture(scope="session")
 def packed_environment(tmp_path_factory):
     """What ``pip install --target`` would bring, packed, from what is installed here."""
-    path = tmp_path_factory.mktemp("packed") / "of the nodes.tar.gz"
-    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-        for name in needed_by("mr-dedup") - {"mr-dedup"}:
-            distribution = metadata.distribution(name)
-            for file in distribution.files or []:
-                if ".." not in file.parts and file.suffix != ".pyc":
-                    archive.add(distribution.locate_file(file), str(file), recursive=False)
-    return path
-
-
-def needed_by(name: str) -> set[str]:
-    """The distributions that one needs, itself too."""
-    needed, waiting = set(), [name]
-    while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            requirements = map(Requirement, metadata.requires(name) or [])
-            waiting += [
-                wanted.name
-                for wanted in requirements
-                if wanted.marker is None or wanted.marker.evaluate({"extra": ""})
-            ]
-    return needed
+    return pack_needs(tmp_path_factory.mktemp("packed") / "of the nodes.tar.gz")
 
 
 def test_a_packed_environment_serves_nodes_that_have_nothing(

@@ -12,6 +12,7 @@ from mr_dedup.storage.uris import name_below
 from mr_dedup.storage.writing import read_small
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import tables_of
+from tests.engines.environments import pack_python
 
 pytestmark = pytest.mark.hadoop
 
@@ -31,8 +32,9 @@ sys.exit(code)
 """
 
 
+@pytest.mark.parametrize("python", ["installed", "sent"])
 @pytest.mark.parametrize("mode", ["client", "cluster"])
-def test_dedup(client, in_this_process, tmp_path, mode):
+def test_dedup(client, in_this_process, tmp_path, mode, python):
     from pyspark.find_spark_home import _find_spark_home
 
     pages = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 300))
@@ -45,18 +47,25 @@ def test_dedup(client, in_this_process, tmp_path, mode):
         "spark.executor.memory=512m",
         "spark.executor.instances=2",
     ]
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    executable, archive = sys.executable, None
+    if python == "sent":
+        executable = "environment/bin/python"
+        archive = pack_python(tmp_path / "env.tar.gz", seen=seen, extras=["hdfs"])
     words = ["dedup", uri, "-o", out, "-r", "spark", "--reducers", "3"]
     environment = {name: v for name, v in client.environment.items() if name != "PYTHONPATH"}
     if mode == "client":
         command = [sys.executable, "-m", "mr_dedup", *words, "--master", "yarn"]
-        command += ["--python-bin", sys.executable]
+        command += ["--python-bin", executable, *(["--archive", str(archive)] if archive else [])]
         command += [word for each in properties for word in ("-D", each)]
     else:
         step = tmp_path / "step.py"
         step.write_text(STEP)
-        properties.append(f"spark.yarn.appMasterEnv.PYSPARK_PYTHON={sys.executable}")
+        properties.append(f"spark.yarn.appMasterEnv.PYSPARK_PYTHON={executable}")
         command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "yarn"]
         command += ["--deploy-mode", "cluster"]
+        command += ["--archives", f"{archive}#environment"] if archive else []
         command += [word for each in properties for word in ("--conf", each)]
         command += [str(step), *words]
     done = subprocess.run(
@@ -64,6 +73,7 @@ def test_dedup(client, in_this_process, tmp_path, mode):
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
+    assert bool(archive) == bool(list(seen.iterdir()))
     for file in files_below(out):
         path = tmp_path / "there" / name_below(file.uri, out)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from tests.cli.result_tables import tables_of
+from tests.engines.environments import pack_python
 from tests.engines.spark import sessions
 
 pytestmark = list(sessions.MARKS)
@@ -79,6 +80,38 @@ def test_a_command_on_a_cluster(master, made, tmp_path):
     assert done.returncode == 0, done.stderr
     assert all(line.startswith("mr-dedup: ") for line in done.stderr.splitlines()), done.stderr
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "here")
+
+
+@pytest.mark.parametrize("command", ["mr-dedup", "spark-submit"])
+def test_a_python_that_is_sent(master, made, tmp_path, command):
+    assert main(["dedup", str(made / "pages"), "-o", str(tmp_path / "here")]) == 0
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    name = {"mr-dedup": "an env.tar.gz", "spark-submit": "env.tar.gz"}[command]
+    environment = pack_python(tmp_path / name, seen=seen)
+    words = ["dedup", str(made / "pages"), "-o", str(tmp_path / "out"), "-r", "spark"]
+    root = Path(__file__).parents[3]
+    variables = {**os.environ, "PYTHONPATH": str(root)}
+    if command == "mr-dedup":
+        words = [sys.executable, "-m", "mr_dedup", *words, "--master", master,
+                 "--archive", environment, "--python-bin", "environment/bin/python",
+                 "-D", "spark.executor.memory=512m"]  # fmt: skip
+    else:
+        words = [Path(sys.executable).with_name("spark-submit"), "--master", master,
+                 "--archives", f"{environment}#environment",
+                 "--conf", "spark.executor.memory=512m",
+                 root / "examples" / "spark_step.py", *words]  # fmt: skip
+        variables |= {
+            "PYSPARK_PYTHON": "./environment/bin/python",
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+    done = subprocess.run(
+        list(map(str, words)), env=variables, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "here")
+    assert list(seen.iterdir())
 
 
 def test_a_path_of_python_that_is_given_is_used_too(master, made, tmp_path):
