@@ -16,7 +16,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.files.inputs import is_at_or_below
 from mr_dedup.storage.listing import RemoteFile, list_files
 from mr_dedup.storage.stores import store_of
-from mr_dedup.storage.uris import is_uri, without_secrets
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input
@@ -290,7 +290,7 @@ def _remote(
             uri, size = file.remote.uri, file.remote.size_bytes or 0
             inputs.append(Input(uri, uri, _lines_bytes(uri, size, arguments)))
         else:
-            others.append(replace(file, name=without_secrets(file.remote.uri)))
+            others.append(file)
     for chunk in cut_into_chunks(others, split_bytes(_properties(arguments))):
         if staging is None:
             inputs.append(Input("", chunk.name))
