@@ -96,8 +96,10 @@ def test_what_killed_tasks_were_writing_is_no_part_of_the_result(
     assert not files_below(writable.of(".kept.unfinished"))
 
 
-@pytest.mark.parametrize("stage", ["fingerprint", "cluster", "resolve", "keep"])
-def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatch, stage):
+@pytest.mark.parametrize(
+    ("stage", "when"), [("fingerprint", "after"), ("resolve", "before"), ("keep", "after")]
+)
+def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatch, stage, when):
     # of as many documents, as large
     for name, seed in (("first", 1), ("second", 2)):
         path = write_jsonl(tmp_path / f"{name}.jsonl", made_up_documents(seed, 150))
@@ -109,9 +111,10 @@ def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatc
 
     def taken_over(*arguments):
         monkeypatch.setattr(stages, stage, usual)
-        made = usual(*arguments)
+        made = usual(*arguments) if when == "after" else None
         assert main([*second, out, "--overwrite"]) == 0
-        return made
+        # before: what it reads is gone
+        return usual(*arguments) if when == "before" else made
 
     monkeypatch.setattr(stages, stage, taken_over)
     capfd.readouterr()
