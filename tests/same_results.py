@@ -3,9 +3,9 @@
 Each file of JSON lines, plain or as .gz, is de-duplicated by each method in one process. Then by
 the engines that ``--engine`` names (spilling, local, spark, hadoop), in as many parts and with as
 many reducers as PARTS and REDUCERS say: on Spark each number of parts with each of reducers. On
-Hadoop, where a run takes one to five minutes, each method has one of few, some and many parts and
-reducers, by turns. Decisions, clusters, fingerprints, signatures and kept records must be those of
-one process. Without files they are made up, one of them with skew.
+Hadoop, where a run takes minutes, a method is run once a file: the first in the first numbers of
+both, the second in the second, and so on. Decisions, clusters, fingerprints, signatures and kept
+records must be those of one process. Without files they are made up, one of them with skew.
 
 Prints a line a run; exits with 1 if one differs. Takes minutes a file and engine.
 """

@@ -16,18 +16,20 @@ from tests.engines.environments import pack_python
 
 pytestmark = pytest.mark.hadoop
 
-# runs the command, then looks where executors find PySpark
+# runs the command; looks where executors find PySpark, and that their Python is the driver's
 STEP = """
+import os
 import sys
 from mr_dedup.cli.main import main
 code = main(sys.argv[1:])
 from pyspark.sql import SparkSession
 def where(_):
     import pyspark
-    return pyspark.__file__
+    return pyspark.__file__, os.path.basename(sys.prefix)
 context = SparkSession.getActiveSession().sparkContext
 found = context.range(4, numSlices=4).map(where).collect()
-assert all("pyspark.zip" in path for path in found), found
+assert all("pyspark.zip" in path for path, _ in found), found
+assert {prefix for _, prefix in found} == {os.path.basename(sys.prefix)}, found
 sys.exit(code)
 """
 
