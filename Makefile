@@ -86,7 +86,7 @@ spark-test: $(VENV)/.spark-ready ## run the tests on Spark (Java 17; minutes)
 	$(BIN)/python -m pytest -m spark
 
 same-results: $(VENV)/.spark-ready ## compare dedup by every method and engine, in many parts (an hour; FILES=…)
-	$(BIN)/python -m tests.same_results $(FILES)
+	$(BIN)/python -m tests.same_results $(if $(FILES),$(FILES),--all-divisions)
 
 spark-smoke: $(VENV)/.spark-ready ## run one command on Spark
 	$(BIN)/python -m pytest -m "spark and smoke" --durations=3

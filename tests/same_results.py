@@ -2,10 +2,11 @@
 
 Each file of JSON lines, plain or as .gz, is de-duplicated by each method in one process. Then by
 the engines that ``--engine`` names (spilling, local, spark, hadoop), in as many parts and with as
-many reducers as PARTS and REDUCERS say: on Spark each number of parts with each of reducers. On
-Hadoop, where a run takes minutes, a method is run once a file: the first in the first numbers of
-both, the second in the second, and so on. Decisions, clusters, fingerprints, signatures and kept
-records must be those of one process. Without files they are made up, one of them with skew.
+many reducers as PARTS and REDUCERS say. On Spark the first number of parts goes with the first of
+reducers, the second with the second, and so on; with ``--all-divisions`` each goes with each. On
+Hadoop, where a run takes minutes, a method has one of these divisions a file, by turns. Decisions,
+clusters, fingerprints, signatures and kept records must be those of one process. Without files
+they are made up, one of them with skew.
 
 Prints a line a run; exits with 1 if one differs. Takes minutes a file and engine.
 """
@@ -98,21 +99,24 @@ def run(file: Path, out: Path, words: list[str], parts: int) -> dict[str, object
     return tables_of(out)
 
 
-def divisions(engine: str, turn: int) -> list[tuple[int, int | None]]:
+def divisions(engine: str, turn: int, each_with_each: bool) -> list[tuple[int, int | None]]:
     """Return the numbers of parts and of reducers of the runs of an engine."""
-    if engine == "hadoop":
-        return [list(zip(PARTS, REDUCERS, strict=True))[turn % len(PARTS)]]
-    return list(itertools.product(PARTS, REDUCERS if engine == "spark" else (None,)))
+    if engine not in {"spark", "hadoop"}:
+        return [(parts, None) for parts in PARTS]
+    if engine == "spark" and each_with_each:
+        return list(itertools.product(PARTS, REDUCERS))
+    pairs: list[tuple[int, int | None]] = list(zip(PARTS, REDUCERS, strict=True))
+    return [pairs[turn % len(pairs)]] if engine == "hadoop" else pairs
 
 
-def compared(file: Path, engines: list[str], folder: Path, first: int) -> int:
+def compared(file: Path, engines: list[str], folder: Path, first: int, each_with_each: bool) -> int:
     """Print a line for each run over a file; return how many results differ."""
     different = 0
     for turn, methods in enumerate(METHODS, first):
         method = [word for name in methods for word in ("--method", name)]
         expected = run(file, folder / "memory", ["-r", "memory", *method], 1)
         for engine in engines:
-            for parts, reducers in divisions(engine, turn):
+            for parts, reducers in divisions(engine, turn, each_with_each):
                 words = [*ENGINES[engine], *method]
                 if reducers is not None:
                     words += ["--reducers", str(reducers)]
@@ -131,6 +135,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--engine", action="append", choices=list(ENGINES), dest="engines")
+    parser.add_argument("--all-divisions", action="store_true")
     arguments = parser.parse_args()
     # tasks read all shards, however few
     dedup_jobs.SMALL_BYTES.clear()
@@ -138,6 +143,9 @@ if __name__ == "__main__":
         folder = Path(name)
         files = [unpacked(file, folder) for file in arguments.files] or made_up(folder)
         engines = arguments.engines or ["spilling", "local", "spark"]
-        different = sum(compared(file, engines, folder, turn) for turn, file in enumerate(files))
+        different = sum(
+            compared(file, engines, folder, turn, arguments.all_divisions)
+            for turn, file in enumerate(files)
+        )
     print(f"{different} results differ")
     sys.exit(different != 0)
