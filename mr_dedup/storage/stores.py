@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import logging
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ _CONNECTIONS = 32
 
 _STREAMED_BYTES = 64 << 20
 """What one request reads of a store whose responses are streamed: few requests a file."""
+
+_BUCKET_TYPES = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
+"""The variable with which a user has gcsfs look up the type of each bucket, or not."""
 
 _QUOTED = re.compile(r"([!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*")
 """A web address without characters that have to be quoted."""
@@ -215,6 +219,10 @@ def _class_of(store: Store, scheme: str) -> Any:
 
     if store is _HDFS:
         return hdfs_class(scheme)
+    if store is _GCS and _BUCKET_TYPES not in os.environ:
+        # gcsfs from 2026.3 on asks for the type of a bucket by gRPC, which has threads that do not
+        # survive a fork, and without credentials before each request, for seconds
+        return importlib.import_module("gcsfs.core").GCSFileSystem
     kind = fsspec.get_filesystem_class(store.protocol)
     if store is not _AZURE:
         return kind

@@ -203,11 +203,11 @@ def _set(variables):
 
 def forget():
     """Have file systems opened anew, with the environment as it is now."""
-    for protocol in ("s3", "gs", "http", "abfs", "hf"):
+    for protocol in ("s3", "http", "abfs", "hf"):
         fsspec.get_filesystem_class(protocol).clear_instance_cache()
     from mr_dedup.storage.stores import STORES, _class_of, _kept
 
-    for scheme in ("az", "hdfs"):
+    for scheme in ("gs", "az", "hdfs"):
         _class_of(STORES[scheme], scheme).clear_instance_cache()
     _kept.clear()
 
@@ -248,7 +248,11 @@ def settings_of_s3(uri):
 
 @contextlib.contextmanager
 def gcs_place(server) -> Iterator[Gcs]:
-    with faulty(server) as proxy, environment(STORAGE_EMULATOR_HOST=proxy.uri):
+    with (
+        faulty(server) as proxy,
+        # a server that tells machines of Google their role is not looked for
+        environment(STORAGE_EMULATOR_HOST=proxy.uri, NO_GCE_CHECK="true"),
+    ):
         yield Gcs(server, proxy)
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,7 +16,7 @@ from mr_dedup.cli.main import main
 from mr_dedup.errors import MrDedupError
 from mr_dedup.pipeline import dedup as stages
 from mr_dedup.storage.uris import name_below
-from tests.storage.servers import Fault
+from tests.storage.servers import Fault, faulty
 from tests.storage.test_commands import files_of, made, pages_in, run, uploaded
 
 __all__ = ["made"]
@@ -124,6 +125,20 @@ def running(*arguments):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_public_buckets_of_google_need_no_credentials(made, gs, tmp_path, monkeypatch):
+    of = uploaded(made, gs)
+    with faulty(gs.server) as metadata:
+        monkeypatch.setenv("FSSPEC_GS", '{"token": "anon"}')
+        # without this, where a client looks for the role of its machine
+        monkeypatch.delenv("NO_GCE_CHECK")
+        for name in ("GCE_METADATA_HOST", "GCE_METADATA_IP"):
+            monkeypatch.setenv(name, urlsplit(metadata.uri).netloc)
+        with running("fingerprint", of("pages"), "-o", tmp_path / "out.longs") as process:
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, said
+        assert metadata.requests == []
 
 
 def met(fault, process):
