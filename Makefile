@@ -159,8 +159,11 @@ field-quick: $(VENV)/.bench-ready ## see that quality on 20 MB of the same text 
 bench-counts: $(VENV)/.bench-ready ## compare counts of duplicates over five weekly crawls with planted ones (PAGES=200000 a week)
 	$(BIN)/python -m bench.counts $(if $(PAGES),--pages $(PAGES)) $(if $(WORK),--work $(WORK))
 
+bench-skew: $(VENV)/.spark-ready ## print the longest task on Spark of documents that share keys (Java 17; DOCUMENTS=100000)
+	$(BIN)/python -m bench.skew $(if $(DOCUMENTS),--documents $(DOCUMENTS)) $(if $(WORK),--work $(WORK))
+
 clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts field-corpus field-tools field field-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts bench-skew field-corpus field-tools field field-quick clean
