@@ -64,7 +64,7 @@ def main() -> int:
                 print(
                     f"{name}: longest of {tasks.ended} tasks {tasks.longest:.1f} s, of {tasks.job},"
                     f" {tasks.longest / tasks.total:.2f} of all; run {usage.seconds:.0f} s,"
-                    f" CPU {usage.cpu_seconds:.0f} s, peak {usage.peak_bytes / 1e6:,.0f} MB",
+                    f" peak {usage.peak_bytes / 1e6:,.0f} MB",
                     flush=True,
                 )
         except Mismatch as mismatch:

@@ -490,6 +490,9 @@ def test_a_killed_run_is_resumed(capfd, tmp_path):
         shutil.rmtree(tmp_path / ".out.unfinished", ignore_errors=True)
         process = subprocess.Popen([*words, str(out)], stderr=subprocess.PIPE)
         time.sleep(seconds * rng.uniform(0.3, 0.95))
+        # before it has begun to work it does not answer signals
+        while not (tmp_path / ".out.unfinished").exists() and process.poll() is None:
+            time.sleep(0.01)
         process.send_signal(signal.SIGTERM if moment == 4 else signal.SIGKILL)
         _, err = process.communicate()
         if moment == 4 and process.returncode:
