@@ -8,6 +8,9 @@ INSTALL ?= $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # a process more than there are cores: many tests wait for other processes
 PARALLEL := -n $(shell expr $$(nproc) + 1) --maxprocesses 4 --dist loadfile
+# tests that run tasks, which are forked from their own process: after the imports of all other
+# tests it would have three times the memory, and each fork would take three times as long
+FORKING := tests/cli tests/jobs tests/pipeline
 
 .DEFAULT_GOAL := help
 
@@ -27,10 +30,11 @@ demo: $(READY) ## generate data, find its near-duplicates, compare with what was
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
 test: $(VENV)/.spark-ready ## run all tests but those on Hadoop, of minutes on EMR, in a browser, and others of minutes
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) $(FORKING)
+	$(BIN)/python -m pytest $(PARALLEL) $(FORKING:%=--ignore=%)
 
-thorough-test: $(VENV)/.spark-ready ## the same with ten times as many random examples, other ones each time
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(PARALLEL)
+thorough-test: ## the same with ten times as many random examples, other ones each time
+	HYPOTHESIS_PROFILE=thorough $(MAKE) test
 
 wheel: $(READY) ## build the wheel, with compiled kernels for all processors of this platform (a minute)
 	@rm -rf build dist && mkdir dist
@@ -55,7 +59,7 @@ smoke-setup: $(VENV)/.smoke-ready
 smoke: $(VENV)/.smoke-ready ## run every command of the wheel once (PYTHON=python3.13 VENV=.venv313 make smoke)
 	$(BIN)/python tests/smoke.py
 
-kill-test: $(READY) ## kill dedup, writers of URLs and of an index at random moments, load a server (minutes)
+slow-test: $(READY) ## run the tests that take long: kills at random moments, a server under load, large inputs
 	$(BIN)/python -m pytest -m slow -s
 
 $(VENV)/.browser-ready: $(READY)
@@ -166,4 +170,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts bench-skew field-corpus field-tools field field-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke slow-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts bench-skew field-corpus field-tools field field-quick clean

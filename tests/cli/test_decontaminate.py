@@ -497,6 +497,7 @@ def many(files):
     return files
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_chunk_by_chunk(many, monkeypatch):
     """By SIGKILL, then SIGINT: the same files, and no chunk that was done is searched again."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")

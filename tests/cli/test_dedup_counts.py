@@ -220,7 +220,7 @@ def test_totals_are_what_was_planted(capfd, tmp_path, monkeypatch, parts, chain,
 @pytest.mark.parametrize(
     ("runner", "size", "sharded"),
     [("memory", 4000, False), ("local", 12_000, False), ("inline", 600, False),
-     ("inline", 3000, True), ("local", 40_000, True)],
+     ("inline", 3000, True), pytest.param("local", 40_000, True, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_engines_and_parts_make_no_difference(
     capfd, tmp_path, monkeypatch, parts, runner, size, sharded

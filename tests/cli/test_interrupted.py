@@ -29,7 +29,11 @@ main.command()
 
 @pytest.mark.parametrize(
     ("runner", "number"),
-    [("memory", signal.SIGINT), ("inline", signal.SIGTERM), ("local", signal.SIGINT)],
+    [
+        ("memory", signal.SIGINT),
+        ("inline", signal.SIGTERM),
+        pytest.param("local", signal.SIGINT, marks=pytest.mark.slow),
+    ],
 )
 def test_dedup_ends_in_a_kernel_and_is_resumed(tmp_path, number, runner):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))

@@ -473,6 +473,7 @@ def check_equal(one, other):
     assert len(files) == sum(path.is_file() for path in other.rglob("*"))
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed(capfd, tmp_path):
     """By SIGKILL at several moments, then SIGTERM; the same bytes come out."""
     write_jsonl(tmp_path / "pages.jsonl", made_up(2, 1500))

@@ -414,6 +414,7 @@ def peaks_of_tasks(folder, *arguments):
     return [1024 * int(line) for line in peaks.read_text().split()]
 
 
+@pytest.mark.slow
 def test_a_task_holds_neither_the_corpus_nor_its_chunk(queries, tmp_path):
     """Of 256 MB, in chunks of 64: a few batches of 16 MB, and the tables that are allowed."""
     small, large = tmp_path / "small.longs", tmp_path / "large.longs"

@@ -53,6 +53,7 @@ def test_an_index_of_nothing():
     assert found_in(index, ["some text with a few words in it"]) == {}
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_items():
     texts = random_items(100_000, words=30_000)
     index = index_of([item(text) for text in texts])

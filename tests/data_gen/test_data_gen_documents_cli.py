@@ -162,6 +162,7 @@ def test_a_failed_write_leaves_no_files(tmp_path: Path, format_: str, limit: int
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
     # the peak of the process itself; that of wait4 includes its parent's, before the exec
     peak = (

@@ -174,7 +174,9 @@ def test_oversized_buckets_lose_nothing_whether_split_or_scanned(monkeypatch, pr
     assert split == (probes == 1 and memory > 1 << 20)
 
 
-@pytest.mark.parametrize("memory", [3 << 20, 6 << 20, 40 << 20])
+@pytest.mark.parametrize(
+    "memory", [3 << 20, 6 << 20, pytest.param(40 << 20, marks=pytest.mark.slow)]
+)
 def test_tables_of_oversized_buckets_stay_within_the_memory(monkeypatch, memory):
     """All tables that are kept, and those of one bucket more, fit the memory that was given."""
     monkeypatch.setattr(search_module, "_OVERSIZED_BUCKET", 64)

@@ -93,6 +93,7 @@ assert all(ended), ended
 """
 
 
+@pytest.mark.slow
 def test_a_child_that_is_forked_while_others_read(s3, tmp_path):
     s3.fill("a.jsonl")
     # the server is in another process than those that are forked

@@ -350,6 +350,7 @@ def test_a_full_disk(web, folder):
 # many threads
 
 
+@pytest.mark.slow
 def test_many_threads_share_copies_within_the_bound(web, folder):
     sizes = [0, 1, 1000, 5000, 20_000, servers.PIECE_BYTES + 1000]
     contents = {f"{n}.bin": LARGE[n : n + sizes[n % len(sizes)]] for n in range(30)}
