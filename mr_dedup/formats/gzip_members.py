@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-import zlib
 from collections.abc import Iterator
+
+from zlib_ng import zlib_ng
 
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import GZIP_WBITS, inflated, pieces_of
@@ -91,7 +92,7 @@ class GzipMembers:
 
     def _begins(self, data: bytes) -> bool:
         try:
-            content = zlib.decompressobj(wbits=GZIP_WBITS).decompress(data, _TRIED_OUT_BYTES)
-        except zlib.error:
+            content = zlib_ng.decompressobj(wbits=GZIP_WBITS).decompress(data, _TRIED_OUT_BYTES)
+        except zlib_ng.error:
             return False
         return self._begin.match(content) is not None

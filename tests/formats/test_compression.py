@@ -2,9 +2,13 @@
 
 import gzip
 import io
+import itertools
+import random
 
 import pytest
 import zstandard
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mr_dedup.formats.compression import (
     compressing,
@@ -14,6 +18,7 @@ from mr_dedup.formats.compression import (
     decompressed_file,
     suffix_inside,
 )
+from tests.strategies import costly
 
 
 @pytest.mark.parametrize(
@@ -59,6 +64,44 @@ def test_what_is_written_is_read_and_equal_content_makes_equal_bytes(compression
     with decompressed_file(path.open("rb", buffering=0), "name", compression) as file:
         assert file.read(3) == data[:3]
         assert file.read() == data[3:]
+
+
+def words(seed, size):
+    """Text that compresses as text does, of which matches reach over the edges of pieces."""
+    rng = random.Random(seed)
+    known = ["".join(rng.choices("abcdefghij", k=rng.randint(2, 9))) for _ in range(3000)]
+    return " ".join(rng.choices(known, k=size // 7)).encode()
+
+
+def compress_in(sizes, data):
+    file, start = io.BytesIO(), 0
+    with compressing(file, "gzip") as stream:
+        for size in itertools.cycle(sizes):
+            assert stream.write(memoryview(data)[start : start + size]) in (size, len(data) - start)
+            start += size
+            if start >= len(data):
+                break
+    return file.getvalue()
+
+
+@costly
+@given(st.lists(st.integers(0, 600_000), min_size=1, max_size=4), st.integers(0, 1_500_000))
+@example([700], 1_500_000)
+@example([1 << 18], 1 << 18)
+@example([0], 0)
+def test_gzip_data_are_the_same_however_content_is_written(sizes, size):
+    data = words(5, size)
+    written = compress_in([max(each, 200) for each in sizes], data)
+    assert written == compress_in([len(data) + 1], data)
+    # by Python's own reader
+    assert gzip.decompress(written) == data
+
+
+def test_what_can_be_compressed_no_further():
+    data = random.Random(1).randbytes(1_000_000)
+    written = compress_in([300_000], data)
+    assert gzip.decompress(written) == data
+    assert len(written) < len(data) + 1000
 
 
 def test_lines_without_compression_are_not_read_byte_by_byte(tmp_path):
