@@ -168,8 +168,8 @@ class _DecompressedFile(io.RawIOBase):
 def compressing(file: BinaryIO, compression: Compression | None) -> Iterator[BinaryIO]:
     """Yield a stream that compresses what is written to it into ``file``, which stays open.
 
-    Equal content makes equal bytes: gzip data has no name and no time in it. Without a
-    ``compression`` it is ``file`` itself.
+    Equal content makes equal bytes, with one version of the library on one kind of processor: gzip
+    data has no name and no time in it. Without a ``compression`` it is ``file`` itself.
     """
     if compression is None:
         yield file
@@ -199,7 +199,10 @@ class _PiecesOfOneSize(io.BufferedIOBase):
         return True
 
     def write(self, data: Buffer) -> int:
-        view = memoryview(data).cast("B")
+        view = memoryview(data)
+        if not view.nbytes:  # it cannot be cast
+            return 0
+        view = view.cast("B")
         start = 0
         while start < len(view):
             stop = start + _DEFLATE_OUT_BYTES - len(self._piece)

@@ -5,6 +5,7 @@ import io
 import itertools
 import random
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import example, given
@@ -95,6 +96,14 @@ def test_gzip_data_are_the_same_however_content_is_written(sizes, size):
     assert written == compress_in([len(data) + 1], data)
     # by Python's own reader
     assert gzip.decompress(written) == data
+
+
+def test_arrays_are_written_and_those_without_elements():
+    file = io.BytesIO()
+    with compressing(file, "gzip") as stream:
+        for values in (np.arange(0, dtype=np.uint8), np.arange(7, dtype=np.int64)):
+            assert stream.write(values.data) == values.nbytes
+    assert gzip.decompress(file.getvalue()) == np.arange(7, dtype=np.int64).tobytes()
 
 
 def test_what_can_be_compressed_no_further():

@@ -32,7 +32,7 @@ DEBIAN = [
 PACKAGES = {
     "brotli", "click", "fastwarc", "fsspec", "jinja2", "leather", "markupsafe", "mrjob", "msgspec",
     "numpy", "pyarrow", "pyyaml", "rapidfuzz", "resiliparse", "tqdm", "typing-extensions",
-    "typing_extensions", "xxhash", "zstandard",
+    "typing_extensions", "xxhash", "zlib-ng", "zlib_ng", "zstandard",
 }  # fmt: skip
 
 METHODS = (
