@@ -213,9 +213,11 @@ class _PiecesOfOneSize(io.BufferedIOBase):
         return len(view)
 
     def close(self) -> None:
-        if not self.closed:
-            self._pass_on()
-        super().close()
+        try:
+            if not self.closed:
+                self._pass_on()
+        finally:
+            super().close()
 
     def _pass_on(self) -> None:
         self._stream.write(self._piece)

@@ -1,8 +1,11 @@
 """Suffixes, magic numbers, and what is written compressed; reading is tested by the formats."""
 
+import errno
+import gc
 import gzip
 import io
 import itertools
+import os
 import random
 
 import numpy as np
@@ -104,6 +107,25 @@ def test_arrays_are_written_and_those_without_elements():
         for values in (np.arange(0, dtype=np.uint8), np.arange(7, dtype=np.int64)):
             assert stream.write(values.data) == values.nbytes
     assert gzip.decompress(file.getvalue()) == np.arange(7, dtype=np.int64).tobytes()
+
+
+class FullDisk(io.BytesIO):
+    """Has room for the header of a gzip file."""
+
+    def write(self, data):
+        if self.tell() + len(data) > 50:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data)
+
+
+@pytest.mark.parametrize("size", [100, 3_000_000])
+def test_a_full_disk_is_reported_once(size, capfd):
+    with pytest.raises(OSError, match="No space left"), compressing(FullDisk(), "gzip") as stream:
+        stream.write(random.Random(1).randbytes(size))
+    assert stream.closed
+    del stream
+    gc.collect()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_can_be_compressed_no_further():
