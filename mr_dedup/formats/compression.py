@@ -188,7 +188,7 @@ def compressing(file: BinaryIO, compression: Compression | None) -> Iterator[Bin
 class _PiecesOfOneSize(io.BufferedIOBase):
     """Passes on what is written in pieces of one size.
 
-    From zlib-ng's level 5 on, the compressed bytes depend on where its input is divided.
+    At zlib-ng's levels 1, 5 and 6 the compressed bytes depend on where its input is divided.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
