@@ -175,6 +175,7 @@ class Connection(H11Protocol):
         """Whether it accepts no more requests, and discards what still arrives."""
         self.responses = 0
         """The number of responses sent."""
+        self._is_half_closed = False
         self.since = 0.0
         """When the current phase started, by the clock of the event loop."""
 
@@ -224,11 +225,21 @@ class Connection(H11Protocol):
         if is_first or self.cycle is not cycle:
             self.since = self.loop.time()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Return whether to stay open, for the response to requests that have arrived whole.
+
+        The client has closed its sending side, which ends no request (RFC 9112, 9.6).
+        """
+        self._is_half_closed = True
+        return not self.is_answered() and self.conn.their_state is not h11.SEND_BODY
+
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         self.responses += 1
         self.since = self.loop.time()
         super().on_response_complete()
+        if self._is_half_closed and self.is_answered():
+            self.transport.close()
 
     def pause_writing(self) -> None:
         """Wait for the client to read the response."""

@@ -235,3 +235,22 @@ def test_invalid_requests_are_logged_once_a_second(folder):
 def test_too_few_descriptors_for_any_connection(folder):
     with pytest.raises(AssertionError, match="mr-dedup: error: too few open files are allowed: 40"):
         serving(folder, descriptors=40).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("sent", "responses"),
+    [
+        (HEAD + b"Content-Length: 21\r\n\r\n" + json.dumps(QUERY).encode(), 1),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3, 3),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea", 1),
+        (b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n", 1),
+        (SLOW_BODY, 0),
+        (b"GET /health HT", 0),
+    ],
+    ids=["one", "pipelined", "half", "old", "half a body", "half a head"],
+)
+def test_clients_that_close_their_sending_side_get_their_responses(folder, sent, responses):
+    with serving(folder) as server, sockets(server, 1, sent) as (sock,):
+        sock.shutdown(socket.SHUT_WR)
+        got = b"".join(iter(lambda: received(sock), b""))
+    assert got.count(b"HTTP/1.1 200 OK\r\n") == responses == got.count(b"HTTP/1.1 ")
