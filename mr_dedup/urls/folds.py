@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,18 +97,40 @@ class FoldTally:
         self._reasons = [np.concatenate(self._reasons)[firsts]]
 
 
+class _Parts(NamedTuple):
+    """The components of a URL as they are written; empty where there is none."""
+
+    scheme: str
+    host: str
+    port: str
+    path: str
+    query: str
+    fragment: str
+
+    @classmethod
+    def of(cls, url: bytes) -> _Parts:
+        found = _COMPONENTS.match(url.strip().decode(errors="replace"))
+        assert found is not None  # each component may be empty
+        return cls(*(part or "" for part in found.groups()))
+
+
+_COMPONENTS = re.compile(
+    r"(?:([^:/?#]*):)?(?:[/\\]*(?:[^/\\?#]*@)?(\[[^\]/?#]*\]|[^:/\\?#]*)(:[0-9]*)?)"
+    r"([^?#]*)(?:\?([^#]*))?(?:\#(.*))?",
+    re.DOTALL,
+)
+
+
 def reason(url: bytes, form: bytes) -> str:
     """Return the difference of ``url`` from its ``form``, in a few words."""
-    text = url.strip().decode(errors="replace")
-    one, other = urlsplit(text), urlsplit(form.decode())
-    index = one.path.rpartition("/")[2].lower() in INDEX_NAMES and not other.path.endswith(
-        one.path.rpartition("/")[2]
-    )
+    one, other = _Parts.of(url), _Parts.of(form)
+    last = one.path.rpartition("/")[2]
+    index = last.lower() in INDEX_NAMES and not other.path.endswith(last)
     found = {
         "blanks around it": url != url.strip(),
-        "capitals in the scheme": text[: len(one.scheme)] != one.scheme,
-        **_in_host(one, other),
-        "a default port": one.port is not None and other.port is None,
+        "capitals in the scheme": one.scheme != one.scheme.lower(),
+        **_in_host(one.host, other.host),
+        "a default port": one.port != "" and not other.port,
         "no path": not one.path and bool(other.path),
         "a default page": index,
         "dots or escapes in the path": not index and one.path not in ("", other.path),
@@ -119,15 +142,14 @@ def reason(url: bytes, form: bytes) -> str:
     return " and ".join(name for name, is_so in found.items() if is_so) or "an empty part"
 
 
-def _in_host(one: SplitResult, other: SplitResult) -> dict[str, bool]:
-    name, form = one.hostname or "", other.hostname or ""
-    dotless = name.rstrip(".")
+def _in_host(name: str, form: str) -> dict[str, bool]:
+    lower = name.lower()
+    dotless = lower.rstrip(".")
     return {
-        "capitals in the host": name != one.netloc.rpartition("@")[2][: len(name)]
-        and "[" not in one.netloc,
-        "a dot after the host": name != dotless,
+        "capitals in the host": name != lower and "[" not in name,
+        "a dot after the host": lower != dotless,
         "a host not in ASCII": not name.isascii(),
-        "a mirror": name.isascii() and dotless != form,
+        "a mirror": name.isascii() and "[" not in name and dotless != form,
     }
 
 

@@ -15,7 +15,7 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.folder_lock import FolderLock
 from mr_dedup.files.folders import Folder, FolderFile
 from mr_dedup.files.io_errors import cannot_be_read
-from mr_dedup.urls.canonical import UrlForm
+from mr_dedup.urls.canonical import OtherFormError, UrlForm
 from mr_dedup.urls.counters import UNSAVED_DIGESTS
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.filter import UrlFilter
@@ -119,6 +119,10 @@ def _filter(
 ) -> UrlFilter:
     try:
         form = UrlForm.from_text(store.form)
+    except OtherFormError as error:
+        store.close()
+        unlock()
+        raise MrDedupError(f"{location}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         store.close()
         unlock()

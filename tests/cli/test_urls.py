@@ -107,7 +107,7 @@ def test_lines_that_are_no_url_are_kept_with_the_reason(tmp_path, capfd):
     assert sorted((each["position"], each["reason"][:12]) for each in found) == [
         ("line 2", "has no schem"),
         ("line 4", "is longer th"),
-        ("line 5", "not a URL: I"),
+        ("line 5", "not a URL: i"),
     ]
     assert {each["file"] for each in found} == {str(lines)}
     assert "2 URLs, 2 new" in err
