@@ -54,7 +54,7 @@ def test_distinct_urls_equal_the_oracle_and_the_filter(tmp_path, capfd, small, r
     assert [(each["file"], each["reason"][:20]) for each in rejects] == [
         (str(paths[0]), "has no scheme and ho"),
         (str(paths[0]), "is longer than 65,53"),
-        (str(paths[2]), "not a URL: Invalid I"),
+        (str(paths[2]), "not a URL: its host "),
     ]
     content = paths[0].read_bytes()
     assert rejects[0]["position"] == f"byte {content.index(b'no URL')}"
