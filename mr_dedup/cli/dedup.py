@@ -240,7 +240,7 @@ def _run_locked(
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))
-    _warn_of_missing_ids(arguments, summary)
+    _warn_of_fields(arguments, summary)
     for line in warning_lines(warnings):
         print_warning(line)
     check_result_rejected(arguments, folder)
@@ -274,7 +274,14 @@ def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> s
     return f"; the first has {listed_names(names)}" if names else ""
 
 
-def _warn_of_missing_ids(arguments: argparse.Namespace, summary: StageSummary) -> None:
+def _warn_of_fields(arguments: argparse.Namespace, summary: StageSummary) -> None:
+    for step, count in summary.get("documents_unordered", {}).items():
+        kind, _, field = step.partition(":")
+        value = "time" if kind in ("newest", "oldest") else "number"
+        print_warning(
+            f"--keep {step}: {field} is not a {value} that can be read in {count:,} of "
+            f"{summary['documents_read']:,} documents, which come last"
+        )
     if summary.get("documents_without_id") == summary["documents_read"] > 0:
         fields = " or ".join(arguments.id_field)
         print_warning(f"no record has the field {fields}; ids are positions")

@@ -1,10 +1,13 @@
 """Columns of text read as numbers or as times: sort keys, null where a value is neither.
 
 A value has two keys, for a double alone would make equal what differs: numbers of 17 digits, times
-less than a microsecond apart.
+less than a microsecond apart. The second one is a decimal of 50 digits before the point and 20
+after it.
 """
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +16,11 @@ from numpy.typing import NDArray
 
 _EMPTY = pa.scalar("", pa.large_string())
 
-_NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
-_WHOLE = r"^[+-]?\d{1,18}$"
+_NUMBER = r"^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:[+-]?inf(?:inity)?))$"
+_EXPONENT = r"[eE][+-]?\d{1,3}$"
+
+_DECIMAL = pa.decimal256(70, 20)
+_DECIMALS_BELOW = 1e50
 
 _ZONE = r"(?: ?(?:[Zz]|(?P<sign>[+-])(?P<zone_hour>\d\d):?(?P<zone_minute>\d\d)?))?"
 _FRACTION = r"(?:[.,](?P<fraction>\d+))?"
@@ -30,17 +36,44 @@ _BASIC = (
 
 
 def numbers(column: pa.LargeStringArray) -> list[pa.Array]:
-    """Return two keys for each value: the number as a double, and what that leaves over.
+    """Return two keys for each value: the number as a double, and exactly.
 
-    Decimal notation, also with an exponent. Whole numbers of up to 18 digits are compared exactly,
-    others as doubles. Null for anything else, and for what exceeds a double.
+    Decimal notation, also with an exponent; infinity; true and false as 1 and 0. Null for anything
+    else. Numbers from 1e50 on are compared as doubles.
     """
     trimmed = pc.utf8_trim_whitespace(column)
-    doubles = _cast_where(_NUMBER, trimmed, pa.float64())
-    doubles = pc.if_else(pc.is_finite(doubles), doubles, None)
-    whole = _cast_where(_WHOLE, trimmed, pa.int64())
-    rounded = pc.cast(pc.if_else(pc.is_valid(whole), doubles, None), pa.int64())
-    return [doubles, pc.fill_null(pc.subtract(whole, rounded), 0)]
+    for truth, number in (("true", "1"), ("false", "0")):
+        is_so = pc.equal(pc.ascii_lower(trimmed), truth)
+        trimmed = pc.if_else(is_so, pa.scalar(number, pa.large_string()), trimmed)
+    return _numbers(trimmed)
+
+
+def _numbers(trimmed: pa.LargeStringArray) -> list[pa.Array]:
+    matched = pc.fill_null(pc.match_substring_regex(trimmed, _NUMBER), False)
+    texts = pc.utf8_ltrim(pc.if_else(matched, trimmed, None), characters="+")
+    doubles = pc.cast(texts, pa.float64())
+    is_small = pc.less(pc.abs(doubles), _DECIMALS_BELOW)
+    return [doubles, _decimals(_without_exponents(pc.if_else(is_small, texts, None)))]
+
+
+def _without_exponents(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Return numbers below 1e50 without exponents; null for those with an exponent below -999."""
+    has_exponent = pc.fill_null(pc.match_substring_regex(texts, "[eE]"), False)
+    if not pc.any(has_exponent).as_py():
+        return texts
+    is_short = pc.match_substring_regex(texts, _EXPONENT)
+    plain = [
+        None if text is None else format(Decimal(text), "f")
+        for text in pc.if_else(pc.and_(has_exponent, is_short), texts, None).to_pylist()
+    ]
+    return pc.if_else(has_exponent, pa.array(plain, pa.large_string()), texts)
+
+
+def _decimals(texts: pa.LargeStringArray) -> pa.Array:
+    """Return numbers as decimals, cut to 20 digits after the point; 0 for null."""
+    cut = pc.replace_substring_regex(texts, r"(\.\d{20})\d+$", r"\1")
+    cut = pc.replace_substring_regex(cut, r"^(-?)0+(\d)", r"\1\2")
+    return pc.fill_null(pc.cast(cut, _DECIMAL), 0)
 
 
 def times(column: pa.LargeStringArray) -> list[pa.Array]:
@@ -52,20 +85,17 @@ def times(column: pa.LargeStringArray) -> list[pa.Array]:
     anything else, and for days that no calendar has. 2 to 3 microseconds a value.
     """
     trimmed = pc.utf8_trim_whitespace(column)
-    doubles, _ = numbers(trimmed)
+    doubles, exact = _numbers(trimmed)
     seconds = pc.floor(doubles)
-    keys = [seconds, pc.subtract(doubles, seconds)]
+    is_small = pc.less(pc.abs(seconds), _DECIMALS_BELOW)
+    whole = pc.fill_null(pc.cast(pc.if_else(is_small, seconds, None), _DECIMAL), 0)
+    keys = [seconds, pc.subtract(exact, whole).cast(_DECIMAL)]
     for pattern in (_EXTENDED, _BASIC):
         parts = pc.extract_regex(trimmed, pattern)
         found = pc.is_valid(parts)
         keys = [pc.if_else(found, new, old) for new, old in zip(_moments(parts), keys, strict=True)]
     seconds, fractions = keys
     return [seconds, pc.if_else(pc.is_valid(seconds), fractions, None)]
-
-
-def _cast_where(pattern: str, texts: pa.LargeStringArray, to: pa.DataType) -> pa.Array:
-    matched = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
-    return pc.cast(pc.utf8_ltrim(pc.if_else(matched, texts, None), characters="+"), to)
 
 
 def _moments(parts: pa.StructArray) -> list[pa.Array]:
@@ -84,7 +114,7 @@ def _moments(parts: pa.StructArray) -> list[pa.Array]:
     seconds = 86400 * days.astype(np.int64) + 3600 * hour + 60 * minute + second - offset
     prefix = pa.scalar("0.", pa.large_string())
     fraction = pc.binary_join_element_wise(prefix, _part(parts, "fraction", "0"), _EMPTY)
-    return [pa.array(seconds.astype(np.float64), mask=~exists), pc.cast(fraction, pa.float64())]
+    return [pa.array(seconds.astype(np.float64), mask=~exists), _decimals(fraction)]
 
 
 def _whole(parts: pa.StructArray, name: str, default: int) -> NDArray[np.int64]:

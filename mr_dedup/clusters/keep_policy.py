@@ -86,22 +86,28 @@ class Preference:
             values = tuple(listed.split(",")) if equals else ()
         return cls(kind, field if colon else None, values)
 
+    def keys(self, values: pa.LargeStringArray) -> list[tuple[pa.Array, str]]:
+        """Return sort keys of the values of its field, null for those that it cannot order."""
+        if self.kind not in _BY_VALUES:
+            from mr_dedup.clusters.field_values import numbers, times
+
+            read = times(values) if self.kind in _TIMES else numbers(values)
+            return [(key, _READ[self.kind]) for key in read]
+        import pyarrow.compute as pc
+
+        ranks = pc.index_in(values, value_set=pa.array(self.values, pa.large_string()))
+        if _OTHERS in self.values:
+            others = pa.scalar(self.values.index(_OTHERS), pa.int32())
+            ranks = pc.if_else(pc.is_valid(values), pc.fill_null(ranks, others), None)
+        return [(ranks, _UP)]
+
+    def unordered(self, values: pa.LargeStringArray) -> int:
+        """Return how many values are neither null nor what it orders by: a time, a number."""
+        return self.keys(values)[0][0].null_count - values.null_count if self.kind in _READ else 0
+
     def __str__(self) -> str:
         name = self.kind if self.field is None else f"{self.kind}:{self.field}"
         return f"{name}={','.join(self.values)}" if self.values else name
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Documents by a policy: ``order`` int64[n] are their rows, best first.
-
-    ``missing`` and ``unreadable`` are, for each preference by a field, the numbers of documents
-    without it, and with what is not a time or number: these come after all others.
-    """
-
-    order: NDArray[np.int64]
-    missing: dict[str, int]
-    unreadable: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class KeepPolicy:
     of the text; ``newest:FIELD`` and ``oldest:FIELD`` by times, ``highest:FIELD`` and
     ``lowest:FIELD`` by numbers, as field_values.py reads them; ``rank:FIELD=VALUE,VALUE`` by
     which value comes earlier in the list, in which ``*`` stands for all other values; without it
-    these come last. Documents without a usable value come last.
+    these come last. Documents without a value that can be ordered come last.
     """
 
     preferences: tuple[Preference, ...]
@@ -129,6 +135,12 @@ class KeepPolicy:
         return cls(tuple(Preference.parse(text) for text in texts))
 
     @property
+    def by_fields(self) -> list[tuple[str, Preference]]:
+        """The preferences by fields, each once, with the field."""
+        steps = dict.fromkeys(self.preferences)
+        return [(step.field, step) for step in steps if step.field is not None]
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields that :meth:`rank` needs, each once."""
         named = [step.field for step in self.preferences if step.field is not None]
@@ -137,8 +149,8 @@ class KeepPolicy:
     def __str__(self) -> str:
         return ", ".join(map(str, self.preferences))
 
-    def rank(self, documents: ClusteredDocuments) -> Ranking:
-        """Return all documents, of whichever clusters, best first.
+    def rank(self, documents: ClusteredDocuments) -> NDArray[np.int64]:
+        """Return the rows of all documents, of whichever clusters, int64[n], best first.
 
         One sort by all keys: 0.3 s for a million documents, 1 s where ids decide; to read times
         takes 2 s a million, and 1.5 ms at least: rank many clusters at once. 8 bytes a document
@@ -149,19 +161,12 @@ class KeepPolicy:
             if field not in names:
                 raise ValueError(f"fields: {self} needs {field!r}, the documents have {names}")
         keys: list[tuple[pa.Array, str]] = []
-        missing: dict[str, int] = {}
-        unreadable: dict[str, int] = {}
         for step in self.preferences:
             if step.field is None:
                 keys += _keys_of_documents(step.kind, documents)
                 continue
             assert documents.fields is not None
-            values = documents.fields[step.field].combine_chunks()
-            found = _keys_of_values(step, values)
-            missing[str(step)] = values.null_count
-            if step.kind in _READ:
-                unreadable[str(step)] = found[0][0].null_count - values.null_count
-            keys += found
+            keys += step.keys(documents.fields[step.field].combine_chunks())
         last = (documents.ids, documents.files, documents.positions)
         keys += [(pa.array(column), _UP) for column in last]
         table = pa.table([key for key, _ in keys], names=[str(i) for i in range(len(keys))])
@@ -169,27 +174,11 @@ class KeepPolicy:
         sort_keys = [(str(i), way) for i, (_, way) in enumerate(keys)]
         import pyarrow.compute as pc
 
-        order = pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64)
-        return Ranking(order, missing, unreadable)
+        order: NDArray[np.int64] = pc.sort_indices(table, sort_keys=sort_keys).to_numpy()
+        return order.astype(np.int64)
 
 
 def _keys_of_documents(kind: str, documents: ClusteredDocuments) -> list[tuple[pa.Array, str]]:
     if kind == "first":
         return [(pa.array(documents.files), _UP), (pa.array(documents.positions), _UP)]
     return [(pa.array(documents.text_bytes), _DOWN if kind == "longest" else _UP)]
-
-
-def _keys_of_values(step: Preference, values: pa.LargeStringArray) -> list[tuple[pa.Array, str]]:
-    if step.kind in _BY_VALUES:
-        import pyarrow.compute as pc
-
-        wanted = pa.array(step.values, pa.large_string())
-        ranks = pc.index_in(values, value_set=wanted)
-        if _OTHERS in step.values:
-            others = pa.scalar(step.values.index(_OTHERS), pa.int32())
-            ranks = pc.if_else(pc.is_valid(values), pc.fill_null(ranks, others), None)
-        return [(ranks, _UP)]
-    from mr_dedup.clusters.field_values import numbers, times
-
-    keys = times(values) if step.kind in _TIMES else numbers(values)
-    return [(key, _READ[step.kind]) for key in keys]

@@ -12,7 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.clusters.duplicate_counts import unreadable
-from mr_dedup.clusters.keep_policy import FieldError, MissingFieldError
+from mr_dedup.clusters.keep_policy import (
+    FieldError,
+    KeepPolicy,
+    MissingFieldError,
+    Preference,
+)
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import MAX_SHINGLES
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
@@ -36,7 +41,10 @@ COLUMNS = ("id", "fingerprint", "length", "file", "position", "chunk")
 
 
 WITHOUT_FIELD = "documents_without_field_"
-"""The prefix of counters of documents without one of the ``keep_fields``; its number follows."""
+"""The prefix of counters of documents without the field of a preference; its number follows."""
+
+UNORDERED = "documents_unordered_"
+"""The prefix of counters of documents whose value a preference cannot order; its number follows."""
 
 WITH_FIELD = "documents_with_field_"
 """The prefix of counters of documents with one of the ``new_fields``; its number follows."""
@@ -63,8 +71,8 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         cached_sets: Where a process runs several jobs: the shingles by which the next one compares
             texts, whose sets are cached.
         cached_hashes: The size at which these sets are cut.
-        keep_fields: The fields by which a later job chooses what is kept, which are cached as
-            well; documents without them are counted.
+        keep: The preferences by which a later job chooses what is kept, as KeepPolicy parses them.
+            Their fields are cached as well; documents whose values they cannot order are counted.
         seen: One of ``fields`` whose values are times or numbers; others are counted.
         new_fields: Fields that documents must not have; those with them are counted.
     """
@@ -78,7 +86,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
     keyword_idf: str | None = None
     cached_sets: FeatureOptions | None = None
     cached_hashes: int = MAX_SHINGLES
-    keep_fields: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
     seen: str | None = None
     new_fields: tuple[str, ...] = ()
 
@@ -87,6 +95,10 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         check_fields(self.fields)
         if self.features.uses_idf != (self.idf is not None):
             raise ValueError(f"idf: expected a file for weights by rarity alone, got {self.idf!r}")
+
+    def preferences(self) -> list[tuple[str, Preference]]:
+        """Return the preferences by fields, with the field."""
+        return KeepPolicy.parse(self.keep).by_fields if self.keep else []
 
     def signature_methods(self) -> list[SignatureMethod]:
         """Return the methods by which signatures are made."""
@@ -99,7 +111,8 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         """Yield rows of the documents of one chunk, under its number, and its rejects."""
         methods = self.signature_methods()
         sign = self._signing(part.cache)
-        fields = tuple(dict.fromkeys((*self.fields, *self.keep_fields, *self.new_fields)))
+        preferred = [field for field, _ in self.preferences()]
+        fields = tuple(dict.fromkeys((*self.fields, *preferred, *self.new_fields)))
         with self.reading_of(part, counters, fields=fields) as reading:
             number = reading.chunk.number
             by_offsets = has_offsets(reading.chunk)
@@ -124,9 +137,11 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
 
     def _count_fields(self, batch: DocumentBatch, counters: Counters) -> None:
         """Count the documents that lack fields or an id, and those with fields of counts."""
-        for number, name in enumerate(self.keep_fields):
+        for number, (field, step) in enumerate(self.preferences()):
             assert batch.fields is not None
-            counters[f"{WITHOUT_FIELD}{number}"] += batch.fields[name].null_count
+            values = one_array(batch.fields[field])
+            counters[f"{WITHOUT_FIELD}{number}"] += values.null_count
+            counters[f"{UNORDERED}{number}"] += step.unordered(values)
         for number, name in enumerate(self.new_fields):
             assert batch.fields is not None
             counters[f"{WITH_FIELD}{number}"] += len(batch) - batch.fields[name].null_count
@@ -149,18 +164,27 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
 def refuse_fields(job: FingerprintJob, counters: Mapping[str, int], documents: int) -> None:
     """Raise FieldError if so many documents lack fields that a run needs, or have those it adds.
 
-    MissingFieldError if none of them has one of the ``keep_fields``, or a usable one of ``seen``.
+    MissingFieldError if none of them has the field of a preference, or a usable one of ``seen``.
     Not if the counters of the job are unknown, as those of a cluster whose logs are not read.
     """
-    for number, name in enumerate(job.keep_fields):
+    for number, (field, _) in enumerate(job.preferences()):
         if documents and counters.get(f"{WITHOUT_FIELD}{number}") == documents:
-            raise MissingFieldError(name)
+            raise MissingFieldError(field)
     if documents and job.seen is not None and counters.get(WITHOUT_SEEN) == documents:
         raise MissingFieldError(job.seen, "--seen", " with a time or a number")
     for number, name in enumerate(job.new_fields):
         if count := counters.get(f"{WITH_FIELD}{number}"):
             has = "1 document has" if count == 1 else f"{count:,} documents have"
             raise FieldError("--add-counts", f"{has} a field {name} already")
+
+
+def unordered_by(job: FingerprintJob, counters: Mapping[str, int]) -> dict[str, int]:
+    """Return how many documents have a value that a preference cannot order, if there are any."""
+    counts = {
+        str(step): counters.get(f"{UNORDERED}{number}", 0)
+        for number, (_, step) in enumerate(job.preferences())
+    }
+    return {step: count for step, count in counts.items() if count}
 
 
 def ids_from_positions(batch: DocumentBatch) -> int:

@@ -376,7 +376,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
 
         What a policy looks at need not be known of earlier ones.
         """
-        order = self.policy.rank(documents).order
+        order = self.policy.rank(documents)
         before = np.flatnonzero(earlier)
         before = before[np.lexsort((documents.positions[before], documents.files[before]))]
         return np.concatenate([before, order[~earlier[order]]])

@@ -25,7 +25,8 @@ class ReadingSummary(TypedDict):
     """What was read.
 
     ``documents_without_id`` only if there are any, and the fields of ids are not the default ones;
-    ``documents_without_seen`` only if there are any, and a field by which documents are seen.
+    ``documents_without_seen`` only if there are any, and a field by which documents are seen;
+    ``documents_unordered``, by the preference, only if there are any.
     """
 
     documents_read: int
@@ -34,6 +35,7 @@ class ReadingSummary(TypedDict):
     skipped_records: dict[SkipReason, int]
     documents_without_id: NotRequired[int]
     documents_without_seen: NotRequired[int]
+    documents_unordered: NotRequired[dict[str, int]]
 
 
 class FingerprintSummary(TypedDict):

@@ -227,6 +227,26 @@ def test_kept_documents_are_chosen_by_policy(tmp_path, capfd, runner, policies, 
     check(tmp_path / "out", documents, expected(documents, 10, rank=rank(documents)))
 
 
+@pytest.mark.parametrize("runner", ["memory", "inline"])
+def test_values_that_keep_cannot_order_are_counted(tmp_path, capfd, runner):
+    path = tmp_path / "pages.jsonl"
+    dates = ["Mon, 01 Jan 2024 00:00:00 GMT", "2024-01-02", None, "soon"]
+    path.write_text(
+        "".join(json.dumps({"text": "a b c d e", "day": day, "n": 1}) + "\n" for day in dates)
+    )
+    out = tmp_path / "out"
+    said = done(
+        capfd, path, "-o", out, "-r", runner, "--keep=newest:day", "--keep=highest:n",
+        "--keep=lowest:day",
+    )  # fmt: skip
+    assert "--keep newest:day: day is not a time that can be read in 2 of 4 documents" in said
+    assert "--keep lowest:day: day is not a number that can be read in 3 of 4 documents" in said
+    assert "highest:n" not in said
+    summary = json.loads((out / "summary.json").read_bytes())
+    assert summary["documents_unordered"] == {"newest:day": 2, "lowest:day": 3}
+    assert (out / "documents" / "pages.jsonl").read_text().count("2024-01-02") == 1
+
+
 @pytest.mark.parametrize(("verify", "k"), [("0.5", 3), ("1.0", 10), ("off", 3)])
 def test_verification_is_as_asked_for(tmp_path, capfd, verify, k):
     documents = made_up_documents(6)

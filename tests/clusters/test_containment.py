@@ -108,7 +108,7 @@ def test_in_a_chain_each_part_is_dropped_for_the_longest():
     words = [f"w{n}" for n in range(60)]
     texts = [" ".join(words[:size]) for size in (10, 20, 40, 60)]
     documents, distinct = columns([Page(text=text, place=n) for n, text in enumerate(texts)])
-    order = KeepPolicy.parse(["shortest"]).rank(documents).order
+    order = KeepPolicy.parse(["shortest"]).rank(documents)
     found = resolve(
         documents, order, shingle_sets(distinct, SHINGLES, UNLIMITED), Criterion(1.0, "contained")
     )
@@ -123,7 +123,7 @@ def test_of_texts_with_as_many_shingles_the_policy_decides():
     documents, distinct = columns(pages)
     sets = shingle_sets(distinct, SHINGLES, UNLIMITED)
     for policy, kept in (("lowest:day", 0), ("highest:day", 1)):
-        order = KeepPolicy.parse([policy]).rank(documents).order
+        order = KeepPolicy.parse([policy]).rank(documents)
         found = resolve(documents, order, sets, Criterion(0.9, "contained"))
         assert found.kept_rows.tolist() == [kept] * 3
 
@@ -168,7 +168,7 @@ def test_what_is_dropped_is_in_a_kept_document_that_is_as_long():
         pages.append(Page(str(place), " ".join(text), place=place))
     documents, distinct = columns(pages)
     found = resolve(
-        documents, KeepPolicy.parse(["shortest"]).rank(documents).order,
+        documents, KeepPolicy.parse(["shortest"]).rank(documents),
         shingle_sets(distinct, SHINGLES, UNLIMITED), Criterion(0.7, "contained"),
     )  # fmt: skip
     sets = [shingles(page) for page in pages]

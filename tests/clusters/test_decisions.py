@@ -104,7 +104,7 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
     sets = None if threshold is None else shingle_sets(texts, SHINGLES)
     criterion = None if threshold is None else Criterion(threshold)
     kept = None if fixed is None else np.array([page.place in fixed for page in pages], bool)
-    found = resolve(documents, policy.rank(documents).order, sets, criterion, kept)
+    found = resolve(documents, policy.rank(documents), sets, criterion, kept)
     rows = found.table(documents).to_pylist()
     for page, row, original in zip(pages, rows, found.kept_rows, strict=True):
         assert row["id"] == page.id
@@ -397,7 +397,7 @@ def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
         joined = ShingleSets.joined(
             [sets_of([sets[i] for i in part], 50) for part in np.array_split(came, parts)]
         )
-        found = resolve(documents, READ_FIRST.rank(documents).order, joined)
+        found = resolve(documents, READ_FIRST.rank(documents), joined)
         assert came[found.kept_rows[np.argsort(came)]].tolist() == expected.tolist()
 
 

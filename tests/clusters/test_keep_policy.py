@@ -58,7 +58,7 @@ def best_first(pages, names):
 
 def ranked(pages, names):
     documents, _ = columns(pages)
-    return [pages[i] for i in KeepPolicy.parse(names).rank(documents).order]
+    return [pages[i] for i in KeepPolicy.parse(names).rank(documents)]
 
 
 pages_of_any_kind = st.lists(
@@ -107,13 +107,12 @@ def test_what_cannot_be_used_is_last_and_counted():
     documents, _ = columns(pages)
     for kind, order in (("newest", "613245"), ("oldest", "316245")):
         ranking = KeepPolicy.parse([f"{kind}:date"]).rank(documents)
-        assert "".join(pages[i].id for i in ranking.order) == order
-        assert ranking.missing == {f"{kind}:date": 1}
-        assert ranking.unreadable == {f"{kind}:date": 2}
-    ranking = KeepPolicy.parse(["highest:date", "prefer:date=2023,soon"]).rank(documents)
-    assert "".join(pages[i].id for i in ranking.order) == "341256"
-    assert ranking.missing == {"highest:date": 1, "prefer:date=2023,soon": 1}
-    assert ranking.unreadable == {"highest:date": 4}
+        assert "".join(pages[i].id for i in ranking) == order
+    policy = KeepPolicy.parse(["highest:date", "prefer:date=2023,soon", "newest:date"])
+    assert "".join(pages[i].id for i in policy.rank(documents)) == "346125"
+    assert documents.fields is not None
+    dates = documents.fields["date"].combine_chunks()
+    assert [step.unordered(dates) for _, step in policy.by_fields] == [4, 0, 2]
 
 
 def test_what_is_equal_goes_by_id_then_by_file_and_place():
@@ -181,7 +180,7 @@ def test_a_field_that_the_documents_lack_is_named():
 
 def test_no_documents_have_an_order_too():
     documents, _ = columns([])
-    assert KeepPolicy.parse(["first"]).rank(documents).order.tolist() == []
+    assert KeepPolicy.parse(["first"]).rank(documents).tolist() == []
 
 
 def test_thirty_thousand_documents():

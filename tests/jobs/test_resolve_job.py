@@ -61,7 +61,9 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, cache
     monkeypatch.setattr(lines, "_READ_BYTES", 2000)
     small = ReadOptions(batch_bytes=2000)
     assert len(list(read_documents([DocumentFile.detect(path)], Rejects(), small))) > 10
-    fingerprints = FingerprintJob(cached_sets=SHINGLES, keep_fields=fields, reading=small)
+    fingerprints = FingerprintJob(
+        cached_sets=SHINGLES, keep=tuple(f"newest:{name}" for name in fields), reading=small
+    )
     list(fingerprints.map(part, Counter()))
     keep = ("lowest:day",) if fields else ("first",)
     job = ResolveJob(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from mr_dedup.clusters.criterion import Criterion
-from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.retention import Retention
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
@@ -145,7 +144,7 @@ class DedupOptions:
             keyword_idf=self.keyword_idf,
             cached_sets=None if self.verify is None else self.compared_by,
             cached_hashes=self.max_hashes,
-            keep_fields=KeepPolicy.parse(self.keep).fields if self.keep else (),
+            keep=tuple(self.keep),
             seen=self.seen,
             new_fields=self.counted,
         )

@@ -35,6 +35,7 @@ from mr_dedup.jobs.fingerprint import (
     WITHOUT_ID,
     WITHOUT_SEEN,
     refuse_fields,
+    unordered_by,
 )
 from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
@@ -135,6 +136,8 @@ def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
     for name in (WITHOUT_ID, WITHOUT_SEEN):
         if counters.get(name):
             read[name] = counters[name]
+    if unordered := unordered_by(job, counters):
+        read["documents_unordered"] = unordered
     return Left(left.folder, [*earlier, *left.shards], counters), read
 
 
