@@ -128,7 +128,7 @@ class DedupResult(Result):
         Raises:
             KeyError: No document has that id.
         """
-        return next(decisions_on(self._files, [id]))
+        return next(decisions_on(self._files, [id]))[0]
 
     def _dataset(self, name: str) -> str:
         """Return the directory of a table; MrDedupError for kept documents of other formats."""

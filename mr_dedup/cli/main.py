@@ -189,6 +189,8 @@ def _complete(argv: Sequence[str], is_own_process: bool) -> int:
         # a usage error: a script whose variable of the command is empty has not succeeded
         sys.stderr.write(FIRST_STEPS)
         return EXIT_USAGE
+    if argv[0] == "help":
+        argv = [*argv[1:], "--help"]
     try:
         try:
             arguments = _parsed(argv)

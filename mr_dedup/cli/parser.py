@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from mr_dedup.cli.streams import coloured
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that takes options between and after positional arguments.
+    """A parser that takes options between and after positional arguments, and suggests names.
 
     argparse takes positional arguments of any number where the first of them are, and calls those
     after a later option unrecognized.
@@ -33,6 +34,26 @@ class CommandParser(argparse.ArgumentParser):
         """Print a usage error in one line, and exit; the usage of most commands is long."""
         self.exit(2, f"{self.prog}: {coloured(f'error: {message}')}; see {self.prog} --help\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += _suggestion(str(value), map(str, action.choices or ()))
+            raise
+
+    def _refuse_unknown(self, args: Sequence[str]) -> None:
+        """Exit for an option that there is not, before argparse misses others."""
+        if self._subparsers is not None:
+            # each of its commands does that
+            return
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        for arg in args:
+            name = arg.partition("=")[0]
+            if name == "--":
+                return
+            if name.startswith("--") and not any(option.startswith(name) for option in options):
+                self.error(f"unrecognized arguments: {name}{_suggestion(name, options)}")
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
@@ -41,6 +62,7 @@ class CommandParser(argparse.ArgumentParser):
         That has to be of any number, and what is left may have no option in it.
         """
         args = sys.argv[1:] if args is None else list(args)
+        self._refuse_unknown(args)
         namespace, left = super().parse_known_args(args, namespace)
         positional = self._get_positional_actions()
         if not left or not positional or positional[-1].nargs not in ("*", "+"):
@@ -57,3 +79,9 @@ class CommandParser(argparse.ArgumentParser):
             self.error(str(error))
         setattr(namespace, action.dest, [*(getattr(namespace, action.dest) or ()), *values])
         return namespace, []
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message that names the most similar one, if there is one."""
+    similar = difflib.get_close_matches(name, list(names), 1)
+    return f"; did you mean {similar[0]}?" if similar else ""

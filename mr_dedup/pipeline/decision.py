@@ -32,6 +32,9 @@ from mr_dedup.pipeline.summary import LaterRuns
 _MAX_COMPARED = 100
 """Kept documents of a cluster whose texts are compared with one that is dissimilar to them."""
 
+MAX_OF_ONE_ID = 100
+"""Documents with one id whose decisions are returned."""
+
 _KEPT = pa.array([reason.key for reason in Reason if reason.is_kept])
 
 
@@ -82,6 +85,14 @@ class Decision:
         return Reason[self.reason.upper()].is_kept
 
     def __str__(self) -> str:
+        return f"{_name(self.id, self.file, self.position)}: {self._explained}"
+
+    def located(self) -> str:
+        """Return the sentence with file and position too, for an id of several documents."""
+        return f"{self.id} ({self.file}, {self.position}): {self._explained}"
+
+    @property
+    def _explained(self) -> str:
         similarity = "" if self.similarity is None else f" (similarity {self.similarity:.2f})"
         share = "" if self.similarity is None else f" (share {self.similarity:.2f})"
         kept = _name(self.kept_id, self.kept_file, self.kept_position)
@@ -101,7 +112,7 @@ class Decision:
         }[self.reason]
         count = self.cluster_documents
         cluster = f"; {count:,} documents in its cluster" if count > 1 else ""
-        return f"{_name(self.id, self.file, self.position)}: {said}{self._most_similar}{cluster}"
+        return f"{said}{self._most_similar}{cluster}"
 
     @property
     def _most_similar(self) -> str:
@@ -120,10 +131,10 @@ def _name(id: str | None, file: str | None, position: int | None) -> str:
     return id if id is not None else f"{file}, {position}"
 
 
-def decisions_on(files: ResultFiles, ids: Sequence[str]) -> Iterator[Decision]:
-    """Yield the decisions on documents of a result; of several with one id, on the first.
+def decisions_on(files: ResultFiles, ids: Sequence[str]) -> Iterator[list[Decision]]:
+    """Yield for each of ``ids`` the decisions on the documents that have it, at most a hundred.
 
-    Reads decisions up to the last of them; clusters for each; for a dissimilar document all
+    Reads the ids of all decisions, and clusters for each found one; for a dissimilar document all
     decisions, and the files of kept documents that have documents of its cluster.
 
     Raises:
@@ -132,7 +143,7 @@ def decisions_on(files: ResultFiles, ids: Sequence[str]) -> Iterator[Decision]:
     """
     rows = _rows_of(files, ids)
     for id in ids:
-        yield _decision(files, rows[id])
+        yield [_decision(files, row) for row in rows[id]]
 
 
 def batches_of(files: ResultFiles, dataset: str) -> Iterator[pa.RecordBatch]:
@@ -142,16 +153,18 @@ def batches_of(files: ResultFiles, dataset: str) -> Iterator[pa.RecordBatch]:
             yield from file_batches(path)
 
 
-def _rows_of(files: ResultFiles, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the first decision on each id; raises KeyError for an id that there is not."""
-    wanted = pa.array(dict.fromkeys(ids), pa.large_string())
-    rows: dict[str, dict[str, Any]] = {}
+def _rows_of(files: ResultFiles, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the decisions on each id, in order; raises KeyError for an id that there is not."""
+    rows: dict[str, list[dict[str, Any]]] = {id: [] for id in ids}
+    wanted = pa.array(rows, pa.large_string())
     for batch in batches_of(files, "decisions"):
         for row in batch.filter(pc.is_in(batch["id"], value_set=wanted)).to_pylist():
-            rows.setdefault(row["id"], row)
-        if len(rows) == len(wanted):
-            return rows
-    raise KeyError(next(id for id in ids if id not in rows))
+            if len(rows[row["id"]]) < MAX_OF_ONE_ID:
+                rows[row["id"]].append(row)
+    for id, found in rows.items():
+        if not found:
+            raise KeyError(id)
+    return rows
 
 
 def _decision(files: ResultFiles, row: dict[str, Any]) -> Decision:

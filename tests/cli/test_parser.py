@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mr_dedup.cli.main import build_parser
+from mr_dedup.cli.main import build_parser, main
 
 
 def parsed(*argv):
@@ -36,6 +36,11 @@ def test_options_in_any_order(command, pieces):
         (["index", "create"], "the following arguments are required: DIR"),
         (["index", "create", "-k", "3"], "the following arguments are required: DIR"),
         (["index", "create", "seen", "--unknown", "a"], "unrecognized arguments: --unknown"),
+        (["dedup", "a", "--verfy", "1"], "unrecognized arguments: --verfy; did you mean --verify?"),
+        (["dedup", "a", "--kep=first"], "unrecognized arguments: --kep; did you mean --keep?"),
+        (["urls", "bulk", "--overwrit"], "required"),
+        (["deduplicate", "a"], "; did you mean dedup?"),
+        (["urls", "filters"], "; did you mean filter?"),
         (["index", "stats", "seen", "more"], "unrecognized arguments: more"),
         (["index", "create", "seen", "-k", "x", "a"], "argument -k: invalid int value: 'x'"),
     ],
@@ -54,3 +59,15 @@ def test_names_that_begin_with_a_minus():
     assert parsed("index", "query", "seen", "-", "-k", "2", "a", "-")["files"] == ["-", "a", "-"]
     files = parsed("index", "create", "seen", "a", "-k", "2", "b", "--", "-c", "-k")["files"]
     assert files == ["a", "b", "-c", "-k"]
+
+
+def test_help_is_a_command_too(capsys):
+    for argv, usage in (
+        (["help"], "usage: mr-dedup [-h]"),
+        (["help", "why"], "usage: mr-dedup why "),
+        (["help", "index", "query"], "usage: mr-dedup index query "),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(argv)
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.startswith(usage)
