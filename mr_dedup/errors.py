@@ -36,6 +36,15 @@ def escaped(text: str) -> str:
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
+def newer(version: int, known: int) -> str:
+    """Return the reason why what a newer version of this package has written cannot be read.
+
+    >>> newer(4, 3)
+    'version 4 is newer than this mr_dedup reads (3); upgrade mr_dedup'
+    """
+    return f"version {version} is newer than this mr_dedup reads ({known}); upgrade mr_dedup"
+
+
 class MrDedupError(Exception):
     """An expected failure; its message is one line fit to be shown to a user.
 

@@ -107,7 +107,8 @@ def printable(text: str) -> str:
 def print_message(*lines: str) -> None:
     """Print lines for the user to standard error, each as ``printable`` has it.
 
-    While ``messages_as_json`` is in effect, each as an object with ``time`` and ``message``; while
+    While ``messages_as_json`` is in effect, each as an object with ``time``, ``level`` (``info``,
+    ``warning``, ``error``) and ``message``; while
     ``messages_to_log`` is, to the logger ``mr_dedup``; while ``quiet_messages`` is, only errors and
     warnings.
     """
@@ -115,12 +116,20 @@ def print_message(*lines: str) -> None:
         if _quiet.is_set() and not line.startswith(("error: ", _WARNING)):
             continue
         if _to_log.is_set():
-            level = logging.WARNING if line.startswith(_WARNING) else logging.INFO
-            logging.getLogger("mr_dedup").log(level, "%s", printable(line.removeprefix(_WARNING)))
+            level, text = _levelled(line)
+            number: int = getattr(logging, level.upper())
+            logging.getLogger("mr_dedup").log(number, "%s", printable(text))
         elif _as_json.is_set():
-            print_event({"message": printable(line)})
+            level, text = _levelled(line)
+            print_event({"level": level, "message": printable(text)})
         else:
             print(f"mr-dedup: {coloured(printable(line))}", file=sys.stderr, flush=True)
+
+
+def _levelled(line: str) -> tuple[str, str]:
+    """Return the level of a line, and the line without it."""
+    level, colon, text = line.partition(": ")
+    return (level, text) if colon and level in ("error", "warning") else ("info", line)
 
 
 _COLOURS = {"error:": "1;31", "warning:": "1;33"}
@@ -186,7 +195,9 @@ class _EventHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if not _quiet.is_set():
-            print_event({"event": record.getMessage(), **getattr(record, "fields", {})})
+            print_event(
+                {"level": "info", "event": record.getMessage(), **getattr(record, "fields", {})}
+            )
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, newer
 from mr_dedup.formats import packed_kernels as kernels
 from mr_dedup.formats.longs import ReadableInto, read_fully
 
@@ -119,8 +119,7 @@ class PackedReader:
         version = int(header["version"])
         # checked first: a later version may have another layout after this field
         if version > VERSION:
-            reason = f"version {version} is newer than this mr_dedup reads ({VERSION})"
-            raise self._damage("header", reason)
+            raise self._damage("header", newer(version, VERSION))
         if header["header_checksum"] != _checksum(raw[:_CHECKED_HEADER_BYTES]):
             raise self._damage("header", "its checksum is wrong")
         if version != VERSION or header["flags"] != 0:

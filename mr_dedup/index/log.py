@@ -22,11 +22,10 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.files.folders import FolderFile
 from mr_dedup.files.io_errors import cannot_be_read, cannot_be_written
 from mr_dedup.index.ids import Ids
-from mr_dedup.index.segment_file import newer
 
 MAGIC = b"\x89MRDLOG\n"
 VERSION = 1

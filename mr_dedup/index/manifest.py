@@ -14,13 +14,13 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.files.folders import Folder, FolderFile
 from mr_dedup.files.io_errors import cannot_be_read
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME, is_index_file
-from mr_dedup.index.segment_file import MAX_K, newer
+from mr_dedup.index.segment_file import MAX_K
 
 VERSION = 1
 

@@ -18,7 +18,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, newer
 from mr_dedup.files.folders import FolderFile
 from mr_dedup.files.io_errors import cannot_be_written
 from mr_dedup.index.kernels import BLOCK_BITS
@@ -196,14 +196,6 @@ def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.
     if xxhash.xxh3_64_intdigest(checksums) != description.checksums_checksum:
         raise FormatError(path, "checksums", "their own checksum is wrong")
     return description, np.frombuffer(checksums, "<u8")
-
-
-def newer(version: int, known: int) -> str:
-    """Return the reason why a file of a newer version cannot be read."""
-    return (
-        f"version {version} is newer than this mr_dedup reads ({known}): use the one that wrote "
-        "it, or make the index anew"
-    )
 
 
 def _write_fully(handle: int, content: bytes | memoryview) -> None:

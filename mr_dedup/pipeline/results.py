@@ -22,7 +22,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.duplicate_counts import DuplicateCounts
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.count_tables import COUNTS as COUNT_COLUMNS
 from mr_dedup.formats.count_tables import earlier_count_batches, results_counted
@@ -100,16 +100,9 @@ class EarlierResult:
         except FileNotFoundError as error:
             raise MrDedupError(f"{name}: not a result of mr-dedup dedup: no {SUMMARY}") from error
         summary = LaterRuns.parse(name, folder / SUMMARY, content)
-        if summary.fingerprint_version != VERSION:
-            raise MrDedupError(
-                f"{name}: its fingerprints are of version {summary.fingerprint_version}, those of "
-                f"this mr_dedup of version {VERSION}; de-duplicate its documents again"
-            )
-        if summary.methods and summary.signature_version != SIGNATURE_VERSION:
-            raise MrDedupError(
-                f"{name}: its signatures are of version {summary.signature_version}, those "
-                f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
-            )
+        _require_known("fingerprints", name, summary.fingerprint_version, VERSION)
+        if summary.methods:
+            _require_known("signatures", name, summary.signature_version, SIGNATURE_VERSION)
         sums = {folder / FINGERPRINTS: summary.fingerprints_checksum}
         if signed and summary.methods:
             sums[folder / SIGNATURES] = summary.signatures_checksum or ""
@@ -458,3 +451,14 @@ def require_below(name: str, fingerprints: Path | str) -> None:
     if file.is_absolute() or ".." in file.parts:
         reason = f"names a file that is not below {DOCUMENTS}: {file}"
         raise FormatError(fingerprints, None, reason)
+
+
+def _require_known(noun: str, name: str, version: int, known: int) -> None:
+    """Raise MrDedupError if fingerprints or signatures of a result cannot be compared with ours."""
+    if version > known:
+        raise MrDedupError(f"{name}: the {noun} of {newer(version, known)}")
+    if version != known:
+        raise MrDedupError(
+            f"{name}: its {noun} are of version {version}, those of this mr_dedup of version "
+            f"{known}; de-duplicate its documents again"
+        )

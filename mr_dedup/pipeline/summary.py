@@ -9,7 +9,7 @@ from typing import TypedDict
 import msgspec
 from typing_extensions import NotRequired
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import HtmlText, ReadOptions
 from mr_dedup.formats.documents.rejects import SkipReason
@@ -227,6 +227,8 @@ def require_version(name: str, summary: bytes) -> None:
 version 3; de-duplicate its documents again
     """
     version = msgspec.json.decode(summary, type=_Versioned).format_version
+    if version > FORMAT_VERSION:
+        raise MrDedupError(f"{name}: its format of {newer(version, FORMAT_VERSION)}")
     if version != FORMAT_VERSION:
         raise MrDedupError(
             f"{name}: is a result of format version {version}, but this mr_dedup reads version "

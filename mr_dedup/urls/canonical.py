@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 
 if TYPE_CHECKING:
     from can_ada import URL
@@ -158,7 +158,7 @@ class UrlForm:
         form = cls(**fields)
         if form.canonical and version != _FORM_VERSION:
             raise OtherFormError(
-                "has URLs in the canonical form of a newer version of mr-dedup; upgrade mr-dedup"
+                f"its canonical form of {newer(version, _FORM_VERSION)}"
                 if version > _FORM_VERSION
                 else "has URLs in the canonical form of an earlier version of mr-dedup; make it "
                 "anew from its lists of URLs"

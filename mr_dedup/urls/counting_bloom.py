@@ -20,7 +20,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, newer
 from mr_dedup.files.folders import FolderFile
 from mr_dedup.urls import counting_bloom_kernels as kernels
 from mr_dedup.urls.digests import Digests
@@ -337,8 +337,7 @@ def _header(path: Path, raw: bytes, length_bytes: int) -> Any:
     header = np.frombuffer(raw, dtype=HEADER)[0]
     version = int(header["version"])
     if version > VERSION:
-        reason = f"version {version} is newer than this mr_dedup reads ({VERSION})"
-        raise FormatError(path, "header", reason)
+        raise FormatError(path, "header", newer(version, VERSION))
     if header["header_checksum"] != xxhash.xxh3_64_intdigest(raw[:_CHECKED_HEADER_BYTES]):
         raise FormatError(path, "header", "its checksum is wrong")
     if version != VERSION or header["flags"]:

@@ -29,7 +29,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.urls.digests import DIGEST_BYTES, Digests
 
 Counts = NDArray[np.uint32]
@@ -62,8 +62,7 @@ def parse_about(raw: bytes, location: str | Path) -> tuple[bytes, str]:
         about = json.loads(raw)
         version = about["version"]
         if version > VERSION:
-            reason = f"version {version} is newer than this mr_dedup reads ({VERSION})"
-            raise FormatError(location, "about", reason)
+            raise FormatError(location, "about", newer(version, VERSION))
         id, form = bytes.fromhex(about["id"]), about["form"]
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(location, "about", f"cannot be parsed: {error!r}") from error

@@ -34,6 +34,7 @@ def test_messages_and_events(capfd, pages, tmp_path, monkeypatch, is_sharded, ru
     assert [line["stage"] for line in stages] == ["fingerprint", "cluster", "resolve", "keep"]
     assert stages[0]["documents_read"] == 60
     assert lines[-1]["message"].startswith("kept ")
+    assert {line["level"] for line in lines} == {"info"}
     jobs = [line for line in lines if line.get("event") == "job"]
     assert bool(jobs) == is_sharded
     for job in jobs:
@@ -51,7 +52,8 @@ def test_errors_too_and_only_for_that_command(capfd, pages, tmp_path):
     missing = tmp_path / "missing.jsonl"
     code, _, err = dedup(capfd, missing, "-o", tmp_path / "out", "--log-format", "json")
     assert code == 2
-    assert json.loads(err)["message"] == f"error: {missing}: no such file"
+    found = json.loads(err)
+    assert (found["level"], found["message"]) == ("error", f"{missing}: no such file")
     assert not logging.getLogger("mr_dedup.events").handlers
     dedup.done(capfd, pages, "-o", tmp_path / "out")
     assert dedup.mistake(capfd, missing, "-o", tmp_path / "other").startswith("mr-dedup: error: ")

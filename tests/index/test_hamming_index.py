@@ -191,11 +191,11 @@ def test_a_newer_version_says_what_to_do(folder):
     manifest, log = folder / "MANIFEST", folder / "log-00000001"
     content = manifest.read_bytes()
     manifest.write_bytes(content.replace(b"version 1", b"version 2"))
-    with pytest.raises(FormatError, match=r"version 2 is newer .* make the index anew"):
+    with pytest.raises(FormatError, match=r"version 2 is newer .* upgrade mr_dedup"):
         HammingIndex.open(folder)
     manifest.write_bytes(content)
     log.write_bytes(log.read_bytes()[:8] + b"\x02" + log.read_bytes()[9:])
-    with pytest.raises(FormatError, match=r"version 2 is newer .* make the index anew"):
+    with pytest.raises(FormatError, match=r"version 2 is newer .* upgrade mr_dedup"):
         IndexReader.open(folder)
 
 

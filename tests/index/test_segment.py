@@ -216,5 +216,5 @@ def test_a_newer_version_says_what_to_do(tmp_path, whole):
     _, content = whole
     path = tmp_path / "segment"
     path.write_bytes(content[:8] + b"\x02\0\0\0" + content[12:])
-    with pytest.raises(FormatError, match=r"version 2 is newer.*make the index anew"):
+    with pytest.raises(FormatError, match=r"version 2 is newer.*upgrade mr_dedup"):
         Segment(file_at(path))
