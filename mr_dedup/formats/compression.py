@@ -393,4 +393,7 @@ def _cut_short(name: str, offset: int, coding: str) -> FormatError:
 def _damage(
     name: str, offset: int, coding: str, why: str, kind: type[FormatError] = FormatError
 ) -> FormatError:
-    return kind(name, f"decompressed byte {offset}", f"not {coding} data, or damaged: {why}")
+    reason = f"not {coding} data, or damaged: {why}"
+    if coding == "zstd" and "Dictionary mismatch" in why:
+        reason = "zstd data made with a dictionary, which is not read; decompress it by zstd -D first"
+    return kind(name, f"decompressed byte {offset}", reason)

@@ -14,6 +14,7 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mr_dedup.errors import FormatError
 from mr_dedup.formats.compression import (
     compressing,
     compression_by_magic,
@@ -159,3 +160,11 @@ def test_without_compression_the_file_itself_is_written():
     file = io.BytesIO()
     with compressing(file, None) as stream:
         assert stream is file
+
+
+def test_zstd_dictionaries_are_named():
+    samples = [b'{"id": %d, "text": "hello %d"}' % (number, number) for number in range(2000)]
+    dictionary = zstandard.train_dictionary(4096, samples)
+    content = zstandard.ZstdCompressor(dict_data=dictionary).compress(b"".join(samples))
+    with pytest.raises(FormatError, match="made with a dictionary, .* zstd -D first"):
+        list(decompressed(io.BytesIO(content), "a.zst", "zstd"))
