@@ -39,6 +39,7 @@ from mr_dedup.errors import (
     OutOfMemoryError,
     TooManyRejectedError,
 )
+from mr_dedup.files.io_errors import located_reason
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 
 COMMANDS = {
@@ -237,8 +238,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if arguments.debug:
             raise
-        name = f"{error.filename}: " if error.filename else ""
-        _print_error(f"{name}{error.strerror or error}")
+        _print_error(located_reason(error))
         return EXIT_USAGE
     except MemoryError as error:
         if arguments.debug:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mr_dedup.engines.events import LOGGER, ProgressEvents
 from mr_dedup.errors import MrDedupError, OutOfMemoryError, shortened
+from mr_dedup.files.io_errors import located_reason
 from mr_dedup.progress_bars import bars_are_shown, progress_bar
 from mr_dedup.storage.transfers import TRANSFERS
 
@@ -112,13 +113,7 @@ def expected_reason(error: BaseException) -> str:
     """Return the error of a task as a line or two, of at most ``MAX_MESSAGE`` characters."""
     if isinstance(error, MemoryError):
         return "out of memory"
-    return shortened(os_reason(error) if isinstance(error, OSError) else _one_line(error))
-
-
-def os_reason(error: OSError) -> str:
-    """Return the message of the system, with the file."""
-    named = f"{error.filename}: " if error.filename else ""
-    return f"{named}{error.strerror or error}"
+    return shortened(located_reason(error) if isinstance(error, OSError) else _one_line(error))
 
 
 def _one_line(error: BaseException) -> str:

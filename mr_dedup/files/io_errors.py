@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import tempfile
 from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError
@@ -45,6 +47,20 @@ def cannot_be_read(name: str | os.PathLike[str], error: OSError) -> MrDedupError
 def cannot_be_written(name: str | os.PathLike[str], error: OSError) -> MrDedupError:
     """Return the error for a file that the system does not write."""
     return MrDedupError(f"{os.fspath(name)}: cannot be written: {reason_of(error)}")
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+
+def located_reason(error: OSError) -> str:
+    """Return the message of an error after the path; of what cannot be written, a likely one.
+
+    Files without a name are temporary ones.
+    """
+    name = error.filename
+    if name is None and error.errno in _NO_ROOM:
+        name = f"a temporary file in {tempfile.gettempdir()}"
+    return reason_of(error) if name is None else f"{os.fsdecode(name)}: {reason_of(error)}"
 
 
 def reason_of(error: OSError) -> str:

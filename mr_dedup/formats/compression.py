@@ -395,5 +395,5 @@ def _damage(
 ) -> FormatError:
     reason = f"not {coding} data, or damaged: {why}"
     if coding == "zstd" and "Dictionary mismatch" in why:
-        reason = "zstd data made with a dictionary, which is not read; decompress it by zstd -D first"
+        reason = "is zstd data made with a dictionary, which is not read; decompress it first"
     return kind(name, f"decompressed byte {offset}", reason)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mr_dedup.files.io_errors import cannot_be_written
 from mr_dedup.formats.compression import compressing, compression_by_suffix
 from mr_dedup.formats.documents.files import with_number
 from mr_dedup.formats.tables import one_array
@@ -48,7 +49,16 @@ class KeptDocuments:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._open.close()
+        with self._writing():
+            self._open.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise MrDedupError that names the file, for an OSError of the block."""
+        try:
+            yield
+        except OSError as error:
+            raise cannot_be_written(self._folder / self._name, error) from error
 
     @property
     def files(self) -> list[tuple[str, int]]:
@@ -56,13 +66,14 @@ class KeptDocuments:
         return list(self._counts.items())
 
     def write(self, table: pa.Table) -> None:
-        """Append a batch of the keep job."""
+        """Append a batch of the keep job; MrDedupError if a file cannot be written."""
         metadata = table.schema.metadata or {}
-        if FILE_KEY in metadata:
-            self._write_rows(table, metadata[FILE_KEY].decode())
-            return
-        for source, records in records_by_file(table):
-            self._write_records(source, records)
+        with self._writing():
+            if FILE_KEY in metadata:
+                self._write_rows(table, metadata[FILE_KEY].decode())
+                return
+            for source, records in records_by_file(table):
+                self._write_records(source, records)
 
     def _write_rows(self, table: pa.Table, source: str) -> None:
         kept = {k: v for k, v in table.schema.metadata.items() if k != FILE_KEY}

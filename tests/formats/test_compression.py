@@ -166,5 +166,5 @@ def test_zstd_dictionaries_are_named():
     samples = [b'{"id": %d, "text": "hello %d"}' % (number, number) for number in range(2000)]
     dictionary = zstandard.train_dictionary(4096, samples)
     content = zstandard.ZstdCompressor(dict_data=dictionary).compress(b"".join(samples))
-    with pytest.raises(FormatError, match="made with a dictionary, .* zstd -D first"):
+    with pytest.raises(FormatError, match="is zstd data made with a dictionary"):
         list(decompressed(io.BytesIO(content), "a.zst", "zstd"))

@@ -64,7 +64,7 @@ def test_what_is_no_summary_is_reported(content):
 
 
 def test_another_version_is_refused():
-    with pytest.raises(MrDedupError, match="week2: its format of version 4 is newer .*; upgrade mr_dedup"):
+    with pytest.raises(MrDedupError, match=r"week2: .* 4 is newer .*; upgrade mr_dedup"):
         parsed(b'{"format_version": 4}')
     with pytest.raises(MrDedupError, match="week2: is a result of format version 2"):
         parsed(b'{"format_version": 2}')

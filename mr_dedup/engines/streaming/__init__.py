@@ -18,11 +18,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
-from mr_dedup.engines.reporting import os_reason
 from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.io_errors import located_reason
 from mr_dedup.interrupts import no_forced_end
 from mr_dedup.storage.uris import scheme_of
 
@@ -160,5 +160,5 @@ def _run_engine(engine: Any, staging: Path) -> None:
         # between tasks mrjob writes nowhere else; but it starts processes, too
         is_written = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
         if is_written or Path(os.fsdecode(error.filename or "")).is_relative_to(staging):
-            raise MrDedupError(f"temporary directory {staging}: {os_reason(error)}") from error
-        raise MrDedupError(os_reason(error)) from error
+            raise MrDedupError(f"temporary directory {staging}: {located_reason(error)}") from error
+        raise MrDedupError(located_reason(error)) from error
