@@ -9,12 +9,14 @@ import itertools
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from mr_dedup.engines.package import pack
 from mr_dedup.engines.process import PROCESS_VARIABLES
@@ -190,6 +192,7 @@ def _start(settings: SparkSettings) -> Any:
             options.setdefault(name, value)
     if archives:
         options["spark.archives"] = ",".join(archives)
+    master = settings.master or default
     if settings.master:
         builder = builder.master(settings.master)
     for name, value in options.items():
@@ -203,7 +206,7 @@ def _start(settings: SparkSettings) -> Any:
                 raise
             said = printed_reason(printed()) if "GATEWAY" in str(error) else ""
             reason = said or reason_of(error)
-            raise MrDedupError(f"Spark does not start: {reason}") from error
+            raise _not_started(master, reason) from error
 
 
 _NO_REASONS = ("WARNING", "Picked up ", "at ")
@@ -236,12 +239,39 @@ def _connected(settings: SparkSettings) -> Any:
                 f"{option}: not used by {settings.master}: the server of Spark Connect has its "
                 "settings"
             )
+    assert settings.master is not None
+    _require_reachable(settings.master)
     try:
         return SparkSession.builder.remote(settings.master).getOrCreate()
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "grpc"):
             raise
-        raise MrDedupError(f"Spark does not start: {reason_of(error)}") from error
+        raise _not_started(settings.master, reason_of(error)) from error
+
+
+def _require_reachable(master: str) -> None:
+    """Raise MrDedupError if no server of Spark Connect listens there: PySpark tries for minutes."""
+    address = urlsplit(master)
+    try:
+        where = address.hostname or "", address.port or _CONNECT_PORT
+        socket.create_connection(where, _CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else error
+        raise _not_started(master, f"it cannot be reached: {reason}") from error
+
+
+_CONNECT_PORT, _CONNECT_SECONDS = 15002, 30
+"""Of Spark Connect by default, and how long its server may take to accept a connection."""
+
+
+def _not_started(master: str | None, reason: str) -> MrDedupError:
+    """Return the error for a session that cannot be made."""
+    if "stopped SparkContext" in reason:
+        # the context stops itself after a minute of tries
+        reason = "it cannot be reached, or gives no executors"
+    # parameters of Spark Connect may have a token
+    shown = str(master).partition("/;")[0]
+    return MrDedupError(f"Spark does not start with --master {shown}: {reason}")
 
 
 def _is_local(master: str) -> bool:

@@ -220,7 +220,7 @@ def test_another_master_is_refused_in_one_line(tmp_path, capfd):
         words = ["dedup", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "out"), "-r", "spark"]
         assert main([*words, "--master", "nonsense"]) == 2
         said = capfd.readouterr().err.splitlines()[-1]
-        assert said.startswith("mr-dedup: error: Spark does not start: ")
+        assert said.startswith("mr-dedup: error: Spark does not start with --master ")
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,8 @@ def test_another_master_is_refused_in_one_line(tmp_path, capfd):
         (["--master", "loca[2]"], "aster"),
         (["--master", "local[2]", "-D", "spark.driver.memory=abc"], "abc"),
         (["--master", "local[2]", "--archive", "none.tar.gz"], "none.tar.gz"),
+        (["--master", "sc://127.0.0.1:1/;token=x"], "--master sc://127.0.0.1:1: it cannot be re"),
+        (["--master", "sc://127.0.0.1:99999"], "--master sc://127.0.0.1:99999: it cannot be re"),
     ],
 )
 def test_what_spark_cannot_use_is_one_line_before_anything_is_written(tmp_path, words, reason):
@@ -255,7 +257,7 @@ def test_java_is_missing(tmp_path):
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("mr-dedup: error: Spark does not start: ")
+    assert last.startswith("mr-dedup: error: Spark does not start with --master ")
     assert "Traceback" not in done.stderr
 
 
