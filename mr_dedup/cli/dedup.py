@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import positive
 from mr_dedup.cli.dedup_options import (
+    LATER,
     RUN_OPTIONS,
     dedup_options,
     is_sharded,
@@ -209,7 +210,9 @@ def _run_locked(
         work = prepared(arguments, folder, None, settings)
         refuse_unwritable_counts(work, options)
         run = run_identity(arguments, work, options, folder)
-        stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS)
+        stages = Stages(
+            folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS, later=LATER
+        )
         print_plan(arguments, work, options, stages, folder)
         return 0
     if not arguments.resume:
@@ -219,8 +222,9 @@ def _run_locked(
         refuse_unwritable_counts(work, options)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(
-            folder.work, run, resume=arguments.resume, called=RUN_OPTIONS, recorded=folder.record
-        )
+            folder.work, run, resume=arguments.resume, called=RUN_OPTIONS, later=LATER,
+            recorded=folder.record,
+        )  # fmt: skip
         with (
             _fields_named(arguments, work),
             resumable(folder, FieldError),

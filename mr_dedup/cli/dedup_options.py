@@ -199,6 +199,10 @@ RUN_OPTIONS: Mapping[str, str] = {
 """The options by which messages call what ``run_identity`` has."""
 
 
+LATER: Mapping[str, str] = {"documents": "keep"}
+"""Options that a run may be resumed with others of, each with the last stage, which they change."""
+
+
 def run_identity(
     arguments: argparse.Namespace,
     work: DocumentInputs,

@@ -171,6 +171,7 @@ def _stages(
     kept_signatures = ", signatures/" if options.methods else ""
     joined = "in this command" if options.k is None else _JOINED[arguments.join]
     described = {
+        "columns": (maps, "JSON lines, footers of Parquet files", "columns.arrow"),
         "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects/ if there are any"),
         "cluster": (joined, f"rows.parquet{signatures}", "labels.parquet"),
         "earlier": (

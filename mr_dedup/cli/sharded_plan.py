@@ -81,13 +81,14 @@ def _size(size_bytes: float) -> str:
 
 def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> Iterator[str]:
     """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
-    from mr_dedup.pipeline.sharded.dedup import STAGES
+    from mr_dedup.pipeline.sharded.dedup import stages_of
 
     earlier = sum(len(result.files) for result in options.against)
     maps = _tasks(work.runner, len(work.inputs))
     both = _tasks(work.runner, len(work.inputs) + earlier)
     methods = len(options.method_names)
     described = {
+        "columns": (maps, "JSON lines, footers of Parquet files", "columns.arrow"),
         "fingerprint": (maps, "the documents", "rows/"),
         "cluster": (
             f"{counted(methods, 'job')} for keys or pairs, some rounds for labels, one for chunks, "
@@ -103,7 +104,7 @@ def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> 
         "keep": (maps, "the documents", "result/, by the tasks"),
     }
     resumed = True
-    for stage in STAGES:
+    for stage in stages_of(options):
         resumed = resumed and stages.is_done(stage)
         runs, reads, leaves = described[stage]
         yield f"{stage}: {'done, is not run again' if resumed else runs}"

@@ -28,6 +28,8 @@ def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
     """Return the bytes of each value of an array, int64[n]."""
     kind = values.type
     sizes = np.full(len(values), _VALUE_BYTES, np.int64)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _value_bytes(values.storage)
     if pa.types.is_dictionary(kind):
         return _value_bytes(values.dictionary_decode())
     if is_text(kind):
@@ -35,6 +37,8 @@ def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_struct(kind):
         for member in values.flatten():
             sizes += _value_bytes(member)
+    elif pa.types.is_map(kind):
+        return _value_bytes(values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         inside = np.append(0, np.cumsum(_value_bytes(values.flatten())))
         ends = np.cumsum(_numbers(pc.list_value_length(values)))

@@ -154,13 +154,13 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
                         counts[MATCHED] += len(of_batch.rows)
                         found.add(of_batch.rows, of_batch.documents, of_batch.matches)
                     writer.write(batch, of_batch, counts)
-            columns = writer.finish()
+            writer.finish()
             counts[STOPPED] += search.stopped
             counters.update(counts)
             files = _files_of(folder, number)
             rejects = list(reading.rejects())
         yield number, files
-        for table in (*columns, *found.tables(counts), *rejects):
+        for table in (*found.tables(counts), *rejects):
             yield number, table
 
 
@@ -195,15 +195,10 @@ class _Writer(ChunkWriter):
             cuts = self.part(CUTS_FOLDER, CUTS)
             self._cut = self.open.enter_context(CutDocuments(self._documents, cuts))
 
-    def finish(self) -> list[pa.Table]:
-        """Return a table of the columns of the documents, of Parquet; after the block."""
-        if self._documents is None:
-            return []
-        written = self._job.parts.finish(self.folder, self._documents, self.number)
-        if written.columns is None:
-            return []
-        schema, source = written.columns
-        return [pa.table({"columns": pa.array([schema], pa.large_binary()), "source": [source]})]
+    def finish(self) -> None:
+        """End the documents, after the block."""
+        if self._documents is not None:
+            self._job.parts.finish(self.folder, self._documents, self.number)
 
     def write(self, batch: DocumentBatch, found: _Found, counts: Counters) -> None:
         """Write what is found in some documents, and those that are kept."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -23,18 +22,6 @@ DOCUMENTS_FOLDER, REJECTS_FOLDER = "documents", "rejects"
 Writer = KeptDocuments | JsonDocuments | ParquetDocuments
 
 
-class WrittenDocuments(NamedTuple):
-    """What the task of a chunk has written.
-
-    Attributes:
-        files: Their names, and how many records each has.
-        columns: Of Parquet, an Arrow schema and the file that it was taken from; else None.
-    """
-
-    files: list[tuple[str, int]]
-    columns: tuple[bytes, str] | None
-
-
 class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
     """How the tasks of a job write documents.
 
@@ -43,14 +30,14 @@ class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
         id_names: The fields of ids, by which errors name documents.
         renamed: The names of files that are not called as what was read.
         divided: The first chunk of files that several tasks read.
-        columns: The columns of other parts of Parquet, and the file that they were taken from.
+        columns: Of Parquet, an Arrow schema; else None.
     """
 
     format: KeptFormat = "same"
     id_names: Sequence[str] = ("id", "url")
     renamed: Mapping[str, str] = {}
     divided: Mapping[str, int] = {}
-    columns: tuple[bytes, str] | None = None
+    columns: bytes | None = None
 
     def writer(self, result: Path, chunk: int, number: int) -> Writer:
         """Return the writer of a chunk, below the directory of a result.
@@ -64,13 +51,11 @@ class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
         if self.format == "jsonl":
             return JsonDocuments(folder, part_bytes=sys.maxsize, first=number)
         if self.format == "parquet":
-            columns = None
-            if self.columns is not None:
-                schema, source = self.columns
-                columns = (pa.ipc.read_schema(pa.py_buffer(schema)), source)
+            assert self.columns is not None
             return ParquetDocuments(
-                folder, self.id_names, part_bytes=sys.maxsize, columns=columns, first=number
-            )
+                folder, pa.ipc.read_schema(pa.py_buffer(self.columns)), self.id_names,
+                part_bytes=sys.maxsize, first=number,
+            )  # fmt: skip
 
         def name_of(source: str) -> str:
             name = self.renamed.get(source, source)
@@ -79,18 +64,17 @@ class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
 
         return KeptDocuments(folder, name_of)
 
-    def finish(self, result: Path, writer: Writer, number: int) -> WrittenDocuments:
-        """Return what a writer that has ended has written; a part of lines is written if empty."""
-        files, columns = writer.files, None
-        if isinstance(writer, ParquetDocuments) and writer.columns is not None:
-            schema, source = writer.columns
-            columns = (schema.serialize().to_pybytes(), source)
-        if self.format == "jsonl" and not files:
+    def finish(self, result: Path, writer: Writer, number: int) -> list[tuple[str, int]]:
+        """Return the files of a writer that has ended, and how many records each has.
+
+        A part of lines is written if it is empty.
+        """
+        if self.format == "jsonl" and not writer.files:
             path = result / DOCUMENTS_FOLDER / part_name(number, LINES)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file, compressing(file, "zstd"):
                 pass
-        return WrittenDocuments(files, columns)
+        return writer.files
 
 
 def write_rejects(result: Path, number: int, tables: Iterable[pa.Table]) -> None:

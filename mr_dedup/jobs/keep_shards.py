@@ -59,8 +59,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     What it leaves: tables of the most common values, ``field``, ``value``, ``documents``
     and ``dropped``, and the same of those that lose most of their documents, with ``loses``; for
     each chunk a row with ``part``, its number, ``kept`` documents, the sizes of texts as
-    ``kept_bytes`` and ``dropped_bytes``, the checksums of its ``fingerprints``, ``counts`` and
-    ``signatures``, and ``columns`` of its Parquet file; and texts that are to be shown, ``chunk``,
+    ``kept_bytes`` and ``dropped_bytes``, and the checksums of its ``fingerprints``, ``counts`` and
+    ``signatures``; and texts that are to be shown, ``chunk``,
     ``row`` and ``text``. It counts values that lose most of their documents.
 
     Attributes:
@@ -178,9 +178,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
                     else:
                         writer.write(table)
             written = self.parts.finish(folder, writer, number)
-            files = [(name, count) for name, count in written.files if count]
-            schema, source = written.columns or (None, None)
-            record: dict[str, Any] = {"part": number, "columns": schema, "source": source}
+            files = [(name, count) for name, count in written if count]
+            record: dict[str, Any] = {"part": number}
             record["kept"] = sum(count for _, count in files)
             written_files = (folder / DOCUMENTS_FOLDER).rglob("*")
             record["files"] = sum(1 for path in written_files if path.is_file())

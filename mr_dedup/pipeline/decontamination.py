@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,7 +56,7 @@ from mr_dedup.jobs.reading import (
     skipped_records,
 )
 from mr_dedup.pipeline.dedup_stages.files import RESULT
-from mr_dedup.pipeline.sharded.document_files import document_parts, with_columns
+from mr_dedup.pipeline.sharded.document_files import columns_of_documents, document_parts
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun, files_in
 from mr_dedup.pipeline.stages import Stages
 
@@ -249,8 +248,6 @@ def find_items(
     chunks = [chunk for chunk in run.chunks if chunk.number not in done]
     if chunks:
         job = _job(options, run, searched, folder)
-        if options.action != "report" and options.documents == "parquet":
-            job = msgspec.structs.replace(job, parts=with_columns(run, job, job.parts))
         run.over_documents(job, "search", chunks, _FOUND)
     totals, missing, with_rejects = _totals(run)
     if missing:
@@ -265,6 +262,9 @@ def find_items(
 def _job(
     options: DecontaminationOptions, run: ShardedRun, searched: Searched, folder: Path
 ) -> DecontaminateJob:
+    columns = None
+    if options.action != "report" and options.documents == "parquet":
+        columns = columns_of_documents(run, options.reading, options.format)
     items, texts = folder / "items", folder / "texts"
     searched.index.write(items)
     write_items(texts, searched.items)
@@ -276,7 +276,11 @@ def _job(
         result=run.at(RESULT),
         action=options.action,
         parts=document_parts(
-            run, options.documents, options.reading.id_names, as_lines=options.action == "cut"
+            run,
+            options.documents,
+            options.reading.id_names,
+            as_lines=options.action == "cut",
+            columns=columns,
         ),
     )
 

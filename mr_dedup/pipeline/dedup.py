@@ -2,6 +2,7 @@
 
 Each stage is a job over the documents or a computation over their fingerprints, and leaves files:
 
+columns      columns.arrow      the columns of kept documents, if these become rows of Parquet
 fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects/
              signatures.arrow   a row a document, if there are methods by keys
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
@@ -19,6 +20,7 @@ from __future__ import annotations
 from typing import cast
 
 from mr_dedup.pipeline.dedup_stages.cluster import cluster
+from mr_dedup.pipeline.dedup_stages.columns import find_columns
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions, RunJob, Stage
 from mr_dedup.pipeline.dedup_stages.earlier import find_earlier_texts
 from mr_dedup.pipeline.dedup_stages.files import RESULT
@@ -29,6 +31,7 @@ from mr_dedup.pipeline.stages import Stages
 from mr_dedup.pipeline.summary import StageSummary
 
 STAGES: dict[str, Stage] = {
+    "columns": find_columns,
     "fingerprint": fingerprint_documents,
     "cluster": cluster,
     "earlier": find_earlier_texts,
@@ -39,8 +42,9 @@ STAGES: dict[str, Stage] = {
 
 
 def stages_of(options: DedupOptions) -> list[str]:
-    """Return the names of the stages of a run: without earlier results there is one less."""
-    return [name for name in STAGES if name != "earlier" or options.against]
+    """Return the names of the stages of a run, in their order."""
+    needed = {"columns": options.documents == "parquet", "earlier": bool(options.against)}
+    return [name for name in STAGES if needed.get(name, True)]
 
 
 def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> StageSummary:

@@ -32,6 +32,8 @@ class Stages:
     its manifest is damaged. In a ``dry_run`` nothing is written, and no stage can be finished.
     ``called`` is what messages call inputs and options, by their names; members of a mapping by
     ``NAME.MEMBER``.
+    ``later`` are options that may be others when a run is resumed, each with the last stage, which
+    runs again then.
     ``recorded`` is called at the beginning, and as each stage is finished, with the names of its
     files in ``folder``, that of the manifest last.
     """
@@ -44,11 +46,13 @@ class Stages:
         resume: bool,
         dry_run: bool = False,
         called: Mapping[str, str] = MappingProxyType({}),
+        later: Mapping[str, str] = MappingProxyType({}),
         recorded: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self.folder = folder
         self._recorded = recorded
         self._called = called
+        self._later = later
         self._path = folder / MANIFEST
         self._run = json.loads(json.dumps(run))
         self._done: dict[str, dict[str, Any]] = {}
@@ -107,7 +111,10 @@ class Stages:
             )
         for name in dict.fromkeys((*run, *self._run)):
             before, now = run.get(name), self._run.get(name)
-            if before != now:
+            if before != now and name in self._later:
+                # no stage follows the one that is run again
+                done.pop(self._later[name], None)
+            elif before != now:
                 name, before, now = _first_difference(name, before, now)
                 shown = self._called.get(name, name.replace("_", " "))
                 raise MrDedupError(

@@ -14,6 +14,7 @@ RESULT = "result"
 
 ROWS, LABELS, KEPT = "rows.parquet", "labels.parquet", "kept.parquet"
 SIGNATURES = "signatures.arrow"
+COLUMNS = "columns.arrow"
 MEMBERS = "members.parquet"
 CLUSTERED = "clustered.parquet"
 SAMPLES, SHOWN = "samples.json", "shown.json"

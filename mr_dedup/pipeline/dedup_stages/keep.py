@@ -7,12 +7,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from mr_dedup.formats.kept_fingerprints import write_fingerprints
 from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.keep import KeepJob, has_texts
 from mr_dedup.jobs.kept_documents import KeptDocuments
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
+from mr_dedup.pipeline.dedup_stages.columns import read_columns
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.earlier import read_earlier_texts
 from mr_dedup.pipeline.dedup_stages.files import (
@@ -38,6 +40,7 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     # of a killed run
     shutil.rmtree(documents, ignore_errors=True)
     rows = Rows.read(folder / ROWS)
+    columns = read_columns(folder, options)
     shown: dict[int, str] = {}
     job = KeepJob(
         **options.of_documents,
@@ -46,7 +49,7 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
         members=str(folder / MEMBERS) if options.counted else None,
     )
     is_kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
-    with run_job(job, "keep") as output, _writer_of(documents, options) as kept:
+    with run_job(job, "keep") as output, _writer_of(documents, options, columns) as kept:
         for chunk, table in output:
             if has_texts(table):
                 first = rows.ranges[chunk][0]
@@ -74,12 +77,12 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
 
 
 def _writer_of(
-    documents: Path, options: DedupOptions
+    documents: Path, options: DedupOptions, columns: pa.Schema | None
 ) -> KeptDocuments | JsonDocuments | ParquetDocuments:
     """Return what writes the kept documents as the options say."""
     if options.documents == "jsonl":
         return JsonDocuments(documents, part_bytes=options.part_bytes)
-    if options.documents == "parquet":
+    if columns is not None:
         names = options.reading.id_names
-        return ParquetDocuments(documents, names, part_bytes=options.part_bytes)
+        return ParquetDocuments(documents, columns, names, part_bytes=options.part_bytes)
     return KeptDocuments(documents)

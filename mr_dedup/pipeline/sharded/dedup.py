@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from mr_dedup.errors import MrDedupError
@@ -18,11 +19,16 @@ from mr_dedup.storage.uris import without_secrets
 
 _KEPT = "kept.json"
 
-STAGES = ("fingerprint", "cluster", "resolve", "keep")
+STAGES = ("columns", "fingerprint", "cluster", "resolve", "keep")
 """In their order."""
 
 _FOLDERS = {"fingerprint": "rows", "cluster": "attached", "resolve": "decided"}
 """The directories of shards that stages leave."""
+
+
+def stages_of(options: DedupOptions) -> Sequence[str]:
+    """Return the names of the stages of a run, in their order."""
+    return STAGES if options.documents == "parquet" else STAGES[1:]
 
 
 class Deduplicated(NamedTuple):
@@ -60,8 +66,10 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         if stage == "keep":
             content = json.loads((run.records / _KEPT).read_bytes())
             return bool(_written(run) == content["files"])
-        return run.is_whole(_FOLDERS[stage])
+        return stage not in _FOLDERS or run.is_whole(_FOLDERS[stage])
 
+    if options.documents == "parquet" and not is_done("columns"):
+        stages.finish("columns", *sharded.columns(plan))
     if not is_done("fingerprint"):
         left, counts = sharded.fingerprint(plan)
         stages.finish("fingerprint", [run.record("rows", left)], counts)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
+import pyarrow as pa
 
-from mr_dedup.jobs.contract import Job
+from mr_dedup.formats.documents.files import DocumentFormat
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.columns import ColumnsJob, united_columns
 from mr_dedup.jobs.document_parts import DocumentParts
 from mr_dedup.jobs.kept_documents import FileNames
 from mr_dedup.jobs.kept_records import KeptFormat
@@ -22,6 +24,7 @@ def document_parts(
     id_names: Sequence[str],
     *,
     as_lines: bool = False,
+    columns: pa.Schema | None = None,
 ) -> DocumentParts:
     """Return how the tasks of a run write documents.
 
@@ -30,6 +33,7 @@ def document_parts(
         format: How documents are written.
         id_names: The fields of ids, by which errors name documents.
         as_lines: Whether documents that are neither JSON lines nor rows of Parquet become lines.
+        columns: Of Parquet.
     """
     chunks: dict[str, tuple[int, int]] = {}
     wanted: dict[str, str] = {}
@@ -50,19 +54,14 @@ def document_parts(
         id_names=id_names,
         renamed={source: name for source, name in names.items() if source != name},
         divided=divided,
+        columns=None if columns is None else columns.serialize().to_pybytes(),
     )
 
 
-def with_columns(run: ShardedRun, job: Job, parts: DocumentParts) -> DocumentParts:
-    """Return ``parts`` with the columns of Parquet, from the first documents that a job writes.
-
-    The job is run over one chunk after the other until a table that it yields has the ``columns``
-    and their ``source``. It is to be run over all chunks then.
-    """
-    for chunk in run.chunks:
-        _, found = run.over_documents(job, "columns", [chunk], None)
-        for _, table in found:
-            if "columns" in table.column_names and table["columns"][0].is_valid:
-                columns = (table["columns"][0].as_py(), table["source"][0].as_py())
-                return msgspec.structs.replace(parts, columns=columns)
-    return parts
+def columns_of_documents(
+    run: ShardedRun, reading: ReadOptions, format: DocumentFormat | None
+) -> pa.Schema:
+    """Return the columns of all documents of a run; raises as ``united_columns``."""
+    job = ColumnsJob(reading=reading, format=format)
+    _, found = run.over_documents(job, "columns", run.chunks, None)
+    return united_columns(table for _, table in found)

@@ -1,5 +1,6 @@
 """The stages of a sharded de-duplication: each runs jobs, and leaves shards and a record of them.
 
+columns      columns.arrow, on this machine, if kept documents become rows of Parquet
 fingerprint  rows/      a shard a chunk: id, fingerprint, length, file, position, signatures
 cluster      attached/  a shard a chunk: which documents are in clusters
 resolve      decided/   a shard a chunk: decisions on these; the clusters; what a report shows
@@ -14,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from mr_dedup.clusters.decisions import Reason
@@ -53,11 +53,12 @@ from mr_dedup.jobs.resolve_shards import ResolveShardsJob
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
-from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+from mr_dedup.pipeline.dedup_stages.columns import read_columns, write_columns
+from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions
 from mr_dedup.pipeline.known_counts import KnownCounts
 from mr_dedup.pipeline.results import EARLIER_COUNTS, EarlierResult, combined_checksum
 from mr_dedup.pipeline.sharded.components import connected
-from mr_dedup.pipeline.sharded.document_files import document_parts, with_columns
+from mr_dedup.pipeline.sharded.document_files import columns_of_documents, document_parts
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun
 from mr_dedup.signatures.columns import schema_of
 
@@ -110,6 +111,12 @@ class Plan:
     def partitions(self, size_bytes: int) -> int:
         """Return how many partitions so many bytes get."""
         return max(self.tasks, -(-size_bytes // _PARTITION_BYTES))
+
+
+def columns(plan: Plan) -> Completed:
+    """Write the columns of all documents as rows of Parquet; raises as ``united_columns``."""
+    run, options = plan.run, plan.options
+    return write_columns(run.records, columns_of_documents(run, options.reading, options.format))
 
 
 def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
@@ -378,7 +385,12 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
         share_keys=1 + rows.rows // _SHARED_ROWS,
         earlier=plan.earlier,
         shown=tuple(shown),
-        parts=document_parts(run, options.documents, options.reading.id_names),
+        parts=document_parts(
+            run,
+            options.documents,
+            options.reading.id_names,
+            columns=read_columns(run.records, options),
+        ),
         has_rejects=bool(rows.counters.get(REJECTED, 0)),
         signatures=schema.serialize().to_pybytes() if options.methods else None,
         seen=options.seen,
@@ -386,8 +398,6 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     )
     wanted = {chunk for chunk, _ in shown}
     earlier = [chunk for chunk in run.earlier if chunk.number in wanted]
-    if options.documents == "parquet":
-        job = msgspec.structs.replace(job, parts=with_columns(run, job, job.parts))
     left, found = run.over_documents(job, "keep", [*earlier, *run.chunks], None)
     _write_clusters(run, decided)
     kept = _kept([table for _, table in found], bool(options.methods))
@@ -444,7 +454,7 @@ def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
         if "loses" in table.column_names:
             losing.append(table.drop_columns("loses").cast(SOURCES))
         elif "part" in table.column_names:
-            (row,) = table.drop_columns(["columns"]).to_pylist()
+            (row,) = table.to_pylist()
             parts[row["part"]] = row
         elif "text" in table.column_names:
             for row in table.to_pylist():
