@@ -91,21 +91,20 @@ class ColumnsJob(DocumentJob, frozen=True, kw_only=True):
                 continue
             if not self._has_text(row):
                 continue
-            name = bounded(line[:60].decode(errors="backslashreplace"))
-            if (repeated := repeated_member(line)) is not None:
-                raise MrDedupError(
-                    f"{file}: {name}: has two members {repeated!r}, for which Parquet has one "
-                    f"column; {ADVICE}"
-                )
+            reason = None
             try:
-                merge_kinds(kinds, kinds_of([row])[0])
-            except UnicodeDecodeError as error:
+                of_line, _ = kinds_of([row])
+                merge_kinds(kinds, of_line)
+                if (repeated := repeated_member(line)) is not None:
+                    reason = f"two members {repeated!r}, for which Parquet has one column"
+            except UnicodeDecodeError:
                 with contextlib.suppress(UnicodeDecodeError):
+                    # a record whose text it is in is rejected
                     bytes(row.get(self.reading.text_name, b"")).decode()
-                    raise MrDedupError(
-                        f"{file}: {name}: has a member that is not UTF-8, as columns of Parquet "
-                        f"must be; {ADVICE}"
-                    ) from error
+                    reason = "a member that is not UTF-8, as columns of Parquet must be"
+            if reason is not None:
+                name = bounded(line[:60].decode(errors="backslashreplace"))
+                raise MrDedupError(f"{file}: {name}: has {reason}; {ADVICE}")
         return kinds
 
     def _has_text(self, row: Members) -> bool:

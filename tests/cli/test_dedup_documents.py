@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -201,67 +202,163 @@ def test_parquet_keeps_its_columns(tmp_path, capfd, small_parts):  # noqa: F811
     assert lines[0]["when"] == "1970-01-01 00:00:00.000000000"
 
 
-@pytest.mark.parametrize(
-    ("records", "said"),
-    [
-        ([{"score": "high"}], "document 'x0' does not fit the columns of the first documents: "),
-        ([{}, {"new": 1}], "document 'x1' does not fit the columns of the first documents: it has "
-         "the member 'new', which those lack; --documents jsonl and same keep records of any"),
-        ([{"score": {"a": 1}}, {}], "document 'x0' does not fit"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_parquet_is_one_line(tmp_path, capfd, records, said, monkeypatch):
-    from mr_dedup.jobs.kept_parts import ParquetDocuments
-    from mr_dedup.pipeline.dedup_stages import keep
+KINDS = [
+    ([1, None, -5], pa.int64()),
+    ([1, 2**63, 2**64 - 1], pa.uint64()),
+    ([-1, 2**64 - 1], pa.decimal128(20)),
+    ([2**64, -(10**37)], pa.decimal128(38)),
+    ([2**53, 0.5], pa.float64()),
+    ([2**53 + 1, 0.5], pa.json_()),
+    ([10**38], pa.json_()),
+    ([1, "1"], pa.json_()),
+    ([True, 1], pa.json_()),
+    ([[1, "a"], [None]], pa.list_(pa.json_())),
+    ([{"n": 2**53 + 1}, {"n": 0.5, "m": [[]]}],
+     pa.struct([("n", pa.json_()), ("m", pa.list_(pa.list_(pa.string())))])),
+    ([{}, {"a": 1}], pa.struct([("a", pa.int64())])),
+    ([{}], pa.json_()),
+    ([{f"k{n}": n} for n in range(80)], pa.json_()),
+    ([{f"k{n}": n for n in range(80)}], pa.struct([(f"k{n}", pa.int64()) for n in range(80)])),
+    (["2024-01-02", "a\0b"], pa.string()),
+    ([None], pa.string()),
+]  # fmt: skip
 
-    def with_small_sample(*arguments, **options):
-        return ParquetDocuments(*arguments, **options, sample_bytes=10)
 
-    monkeypatch.setattr(keep, "ParquetDocuments", with_small_sample)
-    write_jsonl(tmp_path / "0.jsonl", [{"id": "a", "text": text_of(0), "score": 1}])
-    documents = [
-        {"id": f"x{n}", "text": text_of(n + 1), **record} for n, record in enumerate(records)
+@by_turns(("values", "kind"), KINDS)
+def test_columns_have_room_for_all_values(tmp_path, capfd, values, kind, runner):
+    documents = [{"id": f"d{n}", "text": text_of(n), "v": v} for n, v in enumerate(values)]
+    (tmp_path / "in").mkdir()
+    for n, document in enumerate(documents):
+        write_jsonl(tmp_path / "in" / f"{n:02}.jsonl", [document])
+    done(capfd, tmp_path / "in", "-o", tmp_path / "out", "--documents", "parquet", "-r", runner)
+    table = rows_in(tmp_path / "out")
+    assert table.schema.field("v").type == kind
+    for found, value in zip(table["v"].to_pylist(), values, strict=True):
+        assert as_json_has_it(found, value, kind)
+
+
+def as_json_has_it(found, value, kind):
+    """Whether a value of a column is that of a line of JSON; members that lack are null."""
+    if kind == pa.json_():
+        return (None if found is None else json.loads(found)) == value
+    if pa.types.is_struct(kind) and value is not None:
+        return all(as_json_has_it(found[each.name], value.get(each.name), each.type)
+                   for each in kind)  # fmt: skip
+    if pa.types.is_list(kind) and value is not None:
+        return len(found) == len(value) and all(
+            as_json_has_it(one, other, kind.value_type)
+            for one, other in zip(found, value, strict=True)
+        )
+    return found == value
+
+
+def test_lines_that_parquet_has_no_columns_for_are_named_before_the_work(tmp_path, capfd):
+    path = tmp_path / "docs.jsonl"
+    words = [path, "-o", tmp_path / "out", "--documents", "parquet", "--overwrite"]
+    repeated = b'{"id": "a", "text": "x", "n": 1, "n" : 2}'
+    path.write_bytes(b'{"id": "b", "text": "y"}\n' + repeated)
+    said = mistake(capfd, *words)
+    assert f"docs.jsonl: {repeated.decode()}: has two members 'n', for which Parquet has" in said
+    path.write_bytes(b'{"id": "a", "text": "x", "n": "\xff"}')
+    assert 'docs.jsonl: {"id": "a", "text": "x", "n": ' in mistake(capfd, *words)
+    lines = [
+        {"id": n, "text": text_of(n), **{f"{n}-{i}": i for i in range(500)}} for n in range(21)
     ]
-    write_jsonl(tmp_path / "1.jsonl", documents)
-    words = [tmp_path / "0.jsonl", tmp_path / "1.jsonl", "-o", tmp_path / "out"]
-    assert f"1.jsonl: {said}" in mistake(capfd, *words, "--documents", "parquet")
-    # decisions are made already
-    assert "documents was" in mistake(capfd, *words, "--resume", "--documents", "jsonl")
-    done(capfd, *words, "--overwrite", "--documents", "jsonl")
-    assert len(lines_in(tmp_path / "out")[0]) == 1 + len(records)
+    write_jsonl(path, lines)
+    assert "have more than 10,000 members of different names, too many" in mistake(capfd, *words)
+    # nothing was done that another run would repeat
+    done(capfd, path, "-o", tmp_path / "out", "--documents", "jsonl", "--resume")
+    assert len(lines_in(tmp_path / "out")[0]) == len(lines)
 
 
-def test_records_that_contradict_each_other_at_the_beginning(tmp_path, capfd):
-    documents = [{"id": f"x{n}", "text": text_of(n), "score": n} for n in range(50)]
-    documents[33]["score"] = "high"
-    path = write_jsonl(tmp_path / "docs.jsonl", documents)
-    said = mistake(capfd, path, "-o", tmp_path / "out", "--documents", "parquet")
-    assert "docs.jsonl: document 'x33' does not fit the columns of the first documents: " in said
-    write_jsonl(path, [{"id": "a", "text": "one", "more": {}}])
-    said = mistake(capfd, path, "-o", tmp_path / "out", "--documents", "parquet", "--overwrite")
-    assert "docs.jsonl: 'more' is an empty object in all of the first documents" in said
+def test_lines_that_are_no_documents_have_no_columns(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "docs.jsonl", [{"id": "a", "text": "one", "n": 1}])
+    path.write_bytes(path.read_bytes() + b'{"n": "error", "m": 1, "m": 2}\nno JSON\n')
+    words = ["--documents", "parquet", "--max-rejected", "100%"]
+    done(capfd, path, "-o", tmp_path / "out", *words)
+    assert rows_in(tmp_path / "out").to_pylist() == [{"id": "a", "text": "one", "n": 1}]
 
 
-def test_parquet_files_of_other_columns(tmp_path, capfd):
+def column(value, kind):
+    return pa.array([value], kind)
+
+
+STRING, INT = pa.string(), pa.int64()
+DAY = datetime.date(2024, 5, 6)
+SECOND = datetime.datetime(2024, 5, 6, 7, 8, 9)
+UNITED = [
+    (column(-1, pa.int32()), column(2**62, INT), INT),
+    (column(2**64 - 1, pa.uint64()), column(-1, INT), pa.decimal128(20)),
+    (column(2**32 - 1, pa.uint32()), column(-1, pa.int8()), INT),
+    (column(2**53, INT), column(0.5, pa.float64()), pa.float64()),
+    (column(0.5, pa.float32()), column(0.1, pa.float64()), pa.float64()),
+    (column(None, pa.null()), column({"a": 1}, pa.struct([("a", INT)])), pa.struct([("a", INT)])),
+    (column(None, pa.null()), column(None, pa.null()), pa.null()),
+    (column("x", STRING), column("y", pa.large_string()), pa.large_string()),
+    (column("x", STRING), column(["y"], pa.list_(STRING)).flatten().dictionary_encode(), STRING),
+    (column(SECOND, pa.timestamp("ms")), column(SECOND, pa.timestamp("ns")), pa.timestamp("ns")),
+    (column(DAY, pa.date32()), column(DAY, pa.date32()), pa.date32()),
+    (column(Decimal("1.25"), pa.decimal128(5, 2)), column(Decimal("0.0625"), pa.decimal128(10, 4)),
+     pa.decimal128(10, 4)),
+    (column([1, None], pa.list_(pa.int32())), column([None], pa.list_(pa.null())),
+     pa.list_(pa.int32())),
+    (column({"a": 1}, pa.struct([("a", pa.int32())])),
+     column({"b": "x", "a": 2**40}, pa.struct([("b", STRING), ("a", INT)])),
+     pa.struct([("a", INT), ("b", STRING)])),
+    (column([("k", 1)], pa.map_(STRING, pa.int32())), column([("k", 2)], pa.map_(STRING, INT)),
+     pa.map_(STRING, INT)),
+    (column(b"1" * 16, pa.binary(16)).cast(pa.uuid()), column(None, pa.uuid()), pa.uuid()),
+    (column("{}", STRING).cast(pa.json_()), column(None, pa.null()), pa.json_()),
+]  # fmt: skip
+
+
+@by_turns(("first", "second", "united"), UNITED)
+def test_columns_of_several_parquet_files(tmp_path, capfd, first, second, united, runner):
     folder = tmp_path / "in"
     folder.mkdir()
-    pq.write_table(pa.table({"id": ["a"], "text": [text_of(1)]}), folder / "0.parquet")
-    pq.write_table(pa.table({"id": ["b"], "text": [text_of(2)], "n": [1]}), folder / "1.parquet")
-    words = [folder, "-o", tmp_path / "out", "--documents", "parquet", "--overwrite"]
-    assert "1.parquet: has a column 'n', which 0.parquet has not" in mistake(capfd, *words)
-    # text that could be a number is not converted, nor a number to text
-    for first, second in ((["7"], [8]), ([7], ["8"]), ([7], [2.5])):
-        pq.write_table(pa.table({"id": ["a"], "text": ["x"], "n": first}), folder / "0.parquet")
-        pq.write_table(pa.table({"id": ["b"], "text": ["y"], "n": second}), folder / "1.parquet")
-        kinds = [
-            {str: "string", int: "int64", float: "double"}[type(x[0])] for x in (first, second)
-        ]
-        said = f"1.parquet: its column 'n' is of type {kinds[1]}, not {kinds[0]} as in 0.parquet; "
-        assert said in mistake(capfd, *words)
-    table = pa.table({"id": ["b"], "text": ["y"], "n": [2.0]})
-    pq.write_table(table, folder / "1.parquet")
-    done(capfd, *words)
-    assert rows_in(tmp_path / "out")["n"].to_pylist() == [7, 2]
+    for n, values in enumerate((first, second)):
+        # and one that the other has not
+        table = pa.table({"id": [f"d{n}"], "text": [text_of(n)], "v": values, f"only{n}": [n]})
+        pq.write_table(table, folder / f"{n}.parquet")
+    done(capfd, folder, "-o", tmp_path / "out", "--documents", "parquet", "-r", runner)
+    table = rows_in(tmp_path / "out")
+    assert table.schema.names == ["id", "text", "v", "only0", "only1"]
+    assert table.schema.field("v").type == united
+    assert table["only0"].to_pylist() == [0, None]
+    assert table["only1"].to_pylist() == [None, 1]
+    expected = [first[0].as_py(), second[0].as_py()]
+    if pa.types.is_struct(united) and len(united) == 2:
+        expected[0] = {**expected[0], "b": None}
+    assert table["v"].to_pylist() == expected
+
+
+@by_turns(
+    ("first", "second"),
+    [(STRING, INT), (INT, STRING), (pa.bool_(), INT), (STRING, pa.binary()),
+     (pa.timestamp("ms"), pa.timestamp("ms", "UTC")), (pa.decimal128(5, 2), pa.float64())],
+)  # fmt: skip
+def test_parquet_files_that_have_no_type_in_common(tmp_path, capfd, first, second, runner):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for n, kind in enumerate((first, second)):
+        table = pa.table({"id": [f"d{n}"], "text": [text_of(n)], "v": pa.nulls(1, kind)})
+        pq.write_table(table, folder / f"{n}.parquet")
+    said = mistake(capfd, folder, "-o", out, "--documents", "parquet", "-r", runner)
+    assert f"1.parquet: its column 'v' is of type {second}, not {first} as in 0.parquet; " in said
+    done(capfd, folder, "-o", out, "--documents", "jsonl", "-r", runner, "--resume")
+    assert len(lines_in(out)[0]) == 2
+
+
+def test_an_integer_that_is_no_double_is_never_one(tmp_path, capfd):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for n, value in enumerate((2**53 + 1, 0.5)):
+        table = pa.table({"id": [f"d{n}"], "text": [text_of(n)], "v": [value]})
+        pq.write_table(table, folder / f"{n}.parquet")
+    said = mistake(capfd, folder, "-o", out, "--documents", "parquet")
+    assert "0.parquet: values of its column 'v', of type int64, do not fit in double, of " in said
+    done(capfd, folder, "-o", out, "--documents", "jsonl", "--resume")
+    assert [json.loads(line)["v"] for line in lines_in(out)[0]] == [2**53 + 1, 0.5]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
@@ -270,7 +367,9 @@ def test_nothing_kept(tmp_path, capfd, kind):
     done(capfd, path, "-o", tmp_path / "old", "--documents", kind)
     words = ["--documents", kind, "--against", tmp_path / "old"]
     done(capfd, path, "-o", tmp_path / "out", *words)
-    assert list((tmp_path / "out" / "documents").iterdir()) == []
+    # columns without rows are a part
+    parts = list((tmp_path / "out" / "documents").iterdir())
+    assert [pq.read_table(part).num_rows for part in parts] == [0] * (kind == "parquet")
     words += ["--against", tmp_path / "out"]
     done(capfd, path, "-o", tmp_path / "third", *words)
 
@@ -283,8 +382,20 @@ def test_a_run_is_resumed(tmp_path, capfd, monkeypatch, small_parts, kind):  # n
     stopped_after("keep", path, out, monkeypatch, capfd, *words)
     _, second, *_ = sorted((tmp_path / ".out.unfinished" / "result" / "documents").iterdir())
     second.write_bytes(second.read_bytes()[:-1])
-    assert "documents was" in mistake(capfd, path, "-o", out, "--resume")
     done(capfd, path, "-o", out, "--resume", *words)
+    assert files_of(out) == files_of(tmp_path / "undisturbed")
+
+
+@by_turns(("before", "after"), [("parquet", "jsonl"), ("jsonl", "parquet"), ("parquet", "same")])
+@pytest.mark.parametrize("stage", ["resolve", "keep"])
+def test_a_run_is_resumed_in_another_format(
+    tmp_path, capfd, monkeypatch, before, after, stage, runner
+):
+    path, out = write_jsonl(tmp_path / "docs.jsonl", members(4)), tmp_path / "out"
+    done(capfd, path, "-o", tmp_path / "undisturbed", "-r", runner, "--documents", after)
+    words = ["-r", runner, "--documents", before]
+    stopped_after(stage, path, out, monkeypatch, capfd, *words)
+    done(capfd, path, "-o", out, "-r", runner, "--documents", after, "--resume")
     assert files_of(out) == files_of(tmp_path / "undisturbed")
 
 
