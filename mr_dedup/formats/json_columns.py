@@ -17,7 +17,12 @@ from itertools import chain
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from mr_dedup.formats.documents.json_strings import texts_of
+from mr_dedup.formats.parquet_rows import is_string
 
 _BOOL, _INTEGER, _FLOAT, _TEXT, _LIST, _OBJECT = (1 << bit for bit in range(6))
 _NEGATIVE, _UNSIGNED, _BIG, _INEXACT, _JSON = (1 << bit for bit in range(6, 11))
@@ -173,8 +178,18 @@ def members_of(line: bytes) -> Members:
         return dict(_pairs(line))
 
 
-def members_of_lines(lines: bytes) -> list[Members]:
-    """Return the members of each line; those that are not objects are left out."""
+def members_of_lines(lines: bytes, count: int | None = None) -> list[Members]:
+    """Return the members of each line; those that are not objects are left out.
+
+    Raises ValueError unless there are ``count``, if that is given.
+    """
+    found = _members_of_lines(lines)
+    if count is not None and len(found) != count:
+        raise ValueError(f"expected {count} objects")
+    return found
+
+
+def _members_of_lines(lines: bytes) -> list[Members]:
     try:
         return list(_members.decode_lines(lines))
     except (ValueError, RecursionError):
@@ -224,6 +239,9 @@ def kinds_of(rows: Sequence[Members]) -> tuple[dict[str, Kind], int]:
     keys = sum(map(len, rows))
     for name, texts in columns.items():
         kinds[name] = kind = Kind()
+        if texts_of(texts) is not None:
+            kind.flags = _TEXT
+            continue
         joined = b",".join(texts)
         keys += count_keys(joined)
         try:
@@ -234,13 +252,13 @@ def kinds_of(rows: Sequence[Members]) -> tuple[dict[str, Kind], int]:
 
 
 def count_keys(lines: bytes) -> int:
-    """Return how many keys objects have, and strings that look as if they had some.
+    """Return how many keys objects have; of one that a blank follows it is not known.
 
-    If these are more than ``kinds_of`` found, a line may have two members of one name. A key that
-    neither a colon nor a space follows is not counted: a regular expression would take more time
-    than all else.
+    If these are not as many as ``kinds_of`` found, a line may have two members of one name. A
+    regular expression would take more time than all else.
     """
-    return lines.count(b'":') + lines.count(b'" :')
+    # in a string a quote follows a backslash
+    return lines.count(b'":') - lines.count(b'\\":')
 
 
 def repeated_member(line: bytes) -> str | None:
@@ -330,18 +348,31 @@ def as_columns(rows: Sequence[Members], schema: pa.Schema) -> pa.Table:
         raise ValueError(f"has a member {min(unknown)!r}")
     columns = []
     for field in schema:
-        texts = [row.get(field.name, _NULL) for row in rows]
-        if field.type == pa.json_():
-            plain = [None if bytes(text) == _NULL else str(bytes(text), "utf-8") for text in texts]
-            columns.append(pa.array(plain, pa.string()).cast(field.type))
-            continue
-        values = _decoded(b",".join(texts))
-        stored = without_json(field.type)
-        if stored != field.type:
-            values = [_with_json(each, field.type) for each in values]
-        column = pa.array(values, stored)
-        columns.append(column if stored == field.type else column.cast(field.type))
+        name = field.name
+        texts = [row.get(name, _NULL) for row in rows]
+        columns.append(_column(texts, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(texts: Sequence[msgspec.Raw | bytes], kind: pa.DataType) -> pa.Array:
+    """Return values of JSON as an array of a type."""
+    if is_string(kind) or kind == pa.json_():
+        missing = np.fromiter((bytes(text) == _NULL for text in texts), bool, len(texts))
+        if kind == pa.json_():
+            plain = [str(bytes(text), "utf-8") for text in texts]
+            return pa.array(plain, pa.string(), mask=missing).cast(kind)
+        found = texts_of(
+            [b'""' if null else text for text, null in zip(texts, missing, strict=True)]
+        )
+        if found is not None:
+            if missing.any():
+                found = pc.if_else(pa.array(missing), pa.scalar(None, found.type), found)
+            return found.cast(kind)
+    values = _decoded(b",".join(texts))
+    stored = without_json(kind)
+    if stored == kind:
+        return pa.array(values, kind)
+    return pa.array([_with_json(each, kind) for each in values], stored).cast(kind)
 
 
 def without_json(kind: pa.DataType) -> pa.DataType:

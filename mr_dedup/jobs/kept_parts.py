@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.rejects import bounded
-from mr_dedup.formats.json_columns import as_columns, members_of
+from mr_dedup.formats.json_columns import as_columns, members_of, members_of_lines
 from mr_dedup.formats.parts import PART_BYTES, LineParts, ParquetParts
 from mr_dedup.formats.row_sizes import row_bytes
 from mr_dedup.jobs.columns import ADVICE
@@ -142,11 +142,10 @@ class ParquetDocuments:
 
     def _parsed(self, source: str, records: pa.LargeBinaryArray) -> pa.Table:
         """Return JSON lines of one file as rows."""
-        lines = records.to_pylist()
         try:
-            return as_columns([members_of(line) for line in lines], self._columns)
+            return as_columns(members_of_lines(_content(records), len(records)), self._columns)
         except (ValueError, TypeError, pa.ArrowException):
-            for line in lines:
+            for line in records.to_pylist():
                 try:
                     as_columns([members_of(line)], self._columns)
                 except (ValueError, TypeError, pa.ArrowException) as error:

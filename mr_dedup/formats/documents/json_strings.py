@@ -12,7 +12,7 @@ from mr_dedup.formats.documents.json_string_kernels import decode_strings
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES
 
 
-def texts_of(strings: Sequence[msgspec.Raw]) -> pa.LargeStringArray | None:
+def texts_of(strings: Sequence[msgspec.Raw | bytes]) -> pa.LargeStringArray | None:
     """Return the texts of JSON strings; None if any is something else, or not sound.
 
     As JSON's, strings have no control characters and no surrogates that are not in pairs, and are
