@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from mr_dedup.formats.documents.json_strings import texts_of
 from mr_dedup.formats.parquet_rows import is_string
+from mr_dedup.formats.row_sizes import storage_type
 
 _BOOL, _INTEGER, _FLOAT, _TEXT, _LIST, _OBJECT = (1 << bit for bit in range(6))
 _NEGATIVE, _UNSIGNED, _BIG, _INEXACT, _JSON = (1 << bit for bit in range(6, 11))
@@ -65,7 +66,7 @@ class Kind(msgspec.Struct, omit_defaults=True):
     items: Kind | None = None
 
     def add(self, values: Sequence[Any], depth: int = 0) -> None:
-        """Add decoded values."""
+        """Add decoded values; _TextOnlyError if some are nested too deeply for columns."""
         kinds = set(map(type, values))
         for kind in kinds:
             some: Any = (
@@ -78,7 +79,7 @@ class Kind(msgspec.Struct, omit_defaults=True):
             elif kind in _FLAGS:
                 self.flags |= _FLAGS[kind]
             elif depth == _MAX_DEPTH:
-                self.become_json()
+                raise _TextOnlyError
             elif kind is list:
                 self.flags |= _LIST
                 self.items = self.items or Kind()
@@ -161,7 +162,7 @@ def merge_kinds(kinds: dict[str, Kind], others: Mapping[str, Kind]) -> None:
 
 
 class _TextOnlyError(ValueError):
-    """A value that is lost when it is decoded."""
+    """A member of which only the text of JSON has all: values are too large, too deep, …"""
 
 
 def members_of(line: bytes) -> Members:
@@ -341,7 +342,7 @@ def as_columns(rows: Sequence[Members], schema: pa.Schema) -> pa.Table:
     """Return the members of lines as columns; those that are missing are null.
 
     Raises:
-        ValueError, pa.ArrowException: They have others, or values of other types.
+        ValueError: They have others, or values of other types.
     """
     unknown = set().union(*rows).difference(schema.names)
     if unknown:
@@ -350,7 +351,10 @@ def as_columns(rows: Sequence[Members], schema: pa.Schema) -> pa.Table:
     for field in schema:
         name = field.name
         texts = [row.get(name, _NULL) for row in rows]
-        columns.append(_column(texts, field.type))
+        try:
+            columns.append(_column(texts, field.type))
+        except (TypeError, OverflowError, pa.ArrowException) as error:
+            raise ValueError(f"{name!r}: {error}") from error
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -369,21 +373,10 @@ def _column(texts: Sequence[msgspec.Raw | bytes], kind: pa.DataType) -> pa.Array
                 found = pc.if_else(pa.array(missing), pa.scalar(None, found.type), found)
             return found.cast(kind)
     values = _decoded(b",".join(texts))
-    stored = without_json(kind)
+    stored = storage_type(kind)
     if stored == kind:
         return pa.array(values, kind)
     return pa.array([_with_json(each, kind) for each in values], stored).cast(kind)
-
-
-def without_json(kind: pa.DataType) -> pa.DataType:
-    """Return a type with strings instead of text of JSON."""
-    if kind == pa.json_():
-        return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([(each.name, without_json(each.type)) for each in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(without_json(kind.value_type))
-    return kind
 
 
 def _with_json(value: Any, kind: pa.DataType) -> Any:

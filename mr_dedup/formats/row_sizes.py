@@ -20,16 +20,32 @@ def row_bytes(table: pa.Table) -> NDArray[np.int64]:
     """
     sizes = np.zeros(len(table), np.int64)
     for column in table.columns:
-        sizes += np.concatenate([np.empty(0, np.int64), *map(_value_bytes, column.chunks)])
+        # there are no lists of extension types to flatten in Arrow
+        chunks = column.cast(storage_type(column.type)).chunks
+        sizes += np.concatenate([np.empty(0, np.int64), *map(_value_bytes, chunks)])
     return sizes
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type with the storage of extension types instead of these, also inside."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.storage_type
+    if types.is_struct(kind):
+        return pa.struct([each.with_type(storage_type(each.type)) for each in kind])
+    if types.is_map(kind):
+        return pa.map_(storage_type(kind.key_type), storage_type(kind.item_type))
+    if types.is_list(kind):
+        return pa.list_(storage_type(kind.value_type))
+    if types.is_large_list(kind):
+        return pa.large_list(storage_type(kind.value_type))
+    return kind
 
 
 def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
     """Return the bytes of each value of an array, int64[n]."""
     kind = values.type
     sizes = np.full(len(values), _VALUE_BYTES, np.int64)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _value_bytes(values.storage)
     if pa.types.is_dictionary(kind):
         return _value_bytes(values.dictionary_decode())
     if is_text(kind):

@@ -144,11 +144,11 @@ class ParquetDocuments:
         """Return JSON lines of one file as rows."""
         try:
             return as_columns(members_of_lines(_content(records), len(records)), self._columns)
-        except (ValueError, TypeError, pa.ArrowException):
+        except ValueError:
             for line in records.to_pylist():
                 try:
                     as_columns([members_of(line)], self._columns)
-                except (ValueError, TypeError, pa.ArrowException) as error:
+                except ValueError as error:
                     raise self._refused(source, line, error) from error
             raise
 
@@ -165,7 +165,8 @@ class ParquetDocuments:
             column = rows[field.name]
             try:
                 # an error where a value would change
-                columns.append(column.cast(field.type))
+                is_same = column.type == field.type
+                columns.append(column if is_same else column.cast(field.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 reason = bounded(" ".join(str(error).split()))
                 raise MrDedupError(

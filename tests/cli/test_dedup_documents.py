@@ -10,12 +10,14 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from hypothesis import HealthCheck, given, settings
 
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.cli.running import by_turns
 from tests.cli.test_dedup import done, mistake, stopped_after
 from tests.cli.test_dedup_parts import small_parts  # noqa: F401 (a fixture)
 from tests.formats.documents.test_document_warc import page
+from tests.formats.test_json_columns import RECORDS, is_same
 
 
 def lines_in(out):
@@ -234,22 +236,25 @@ def test_columns_have_room_for_all_values(tmp_path, capfd, values, kind, runner)
     table = rows_in(tmp_path / "out")
     assert table.schema.field("v").type == kind
     for found, value in zip(table["v"].to_pylist(), values, strict=True):
-        assert as_json_has_it(found, value, kind)
+        assert is_same(found, value, kind)
 
 
-def as_json_has_it(found, value, kind):
-    """Whether a value of a column is that of a line of JSON; members that lack are null."""
-    if kind == pa.json_():
-        return (None if found is None else json.loads(found)) == value
-    if pa.types.is_struct(kind) and value is not None:
-        return all(as_json_has_it(found[each.name], value.get(each.name), each.type)
-                   for each in kind)  # fmt: skip
-    if pa.types.is_list(kind) and value is not None:
-        return len(found) == len(value) and all(
-            as_json_has_it(one, other, kind.value_type)
-            for one, other in zip(found, value, strict=True)
-        )
-    return found == value
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=RECORDS)
+def test_any_records_are_kept_as_they_are(tmp_path_factory, capfd, records):
+    folder = tmp_path_factory.mktemp("in")
+    # NaN is no JSON
+    records = json.loads(json.dumps(records), parse_constant=lambda _: None)
+    documents = [{**each, "id": f"d{n}", "text": text_of(n)} for n, each in enumerate(records)]
+    for n in range(0, len(documents), 3):
+        write_jsonl(folder / f"{n}.jsonl", documents[n : n + 3])
+    out = tmp_path_factory.mktemp("out")
+    done(capfd, folder, "-o", out, "--overwrite", "--documents", "parquet")
+    table = rows_in(out)
+    assert set(table.schema.names) == set().union(*documents)
+    for row, document in zip(table.to_pylist(), documents, strict=True):
+        for field in table.schema:
+            assert is_same(row[field.name], document.get(field.name), field.type)
 
 
 def test_lines_that_parquet_has_no_columns_for_are_named_before_the_work(tmp_path, capfd):
