@@ -257,6 +257,26 @@ def test_any_records_are_kept_as_they_are(tmp_path_factory, capfd, records):
             assert is_same(row[field.name], document.get(field.name), field.type)
 
 
+def test_text_of_json_is_json_in_lines(tmp_path, capfd):
+    values = [{"a": [1, "x", None]}, {"a": None}, {"a": [{"b": 2**60}, 0.5, "line\n"]}]
+    documents = [{"id": f"d{n}", "text": text_of(n), "v": value, "w": value if n else "é\n"}
+                 for n, value in enumerate(values)]  # fmt: skip
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "rows", "--documents", "parquet")
+    rows = tmp_path / "rows" / "documents"
+    assert rows_in(tmp_path / "rows").schema.field("w").type == pa.json_()
+    done(capfd, rows, "-o", tmp_path / "lines", "--documents", "jsonl")
+    assert [json.loads(line) for line in lines_in(tmp_path / "lines")[0]] == documents
+    # of other programs: over several lines, and no JSON
+    texts = pa.array(['{"a":\n1}', "no JSON", None]).cast(pa.json_())
+    ids = ["a", "b", "c"]
+    path = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"id": ids, "text": list(map(text_of, range(3))), "v": texts}), path)
+    done(capfd, path, "-o", tmp_path / "other", "--documents", "jsonl")
+    found = [json.loads(line)["v"] for line in lines_in(tmp_path / "other")[0]]
+    assert found == [{"a": 1}, "no JSON", None]
+
+
 def test_lines_that_parquet_has_no_columns_for_are_named_before_the_work(tmp_path, capfd):
     path = tmp_path / "docs.jsonl"
     words = [path, "-o", tmp_path / "out", "--documents", "parquet", "--overwrite"]

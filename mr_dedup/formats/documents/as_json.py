@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.row_sizes import storage_type
 
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 
@@ -19,7 +21,8 @@ def rows_as_json(rows: pa.Table, file: str, options: ReadOptions) -> pa.LargeBin
     """Return rows of a Parquet file as JSON lines, with all their columns.
 
     Ids and texts in columns of bytes become text, as they were read; other bytes are in base64,
-    dates in ISO 8601, decimal numbers text, maps arrays of pairs; NaN and infinity are null.
+    dates in ISO 8601, decimal numbers text, maps arrays of pairs; text of JSON is what it says; NaN
+    and infinity are null.
 
     Raises:
         MrDedupError: a column is repeated, a value cannot be expressed, or a line is longer than
@@ -73,7 +76,25 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         # Python has no nanoseconds
         column = column.cast(pa.string())
     values: list[Any] = column.to_pylist()
+    if storage_type(kind) != kind:
+        return [_with_json(value, kind) for value in values]
     return values
+
+
+def _with_json(value: Any, kind: pa.DataType) -> Any:
+    """Return a value with the JSON that it has as text."""
+    if kind == pa.json_() and value is not None:
+        try:
+            msgspec.json.decode(value)
+        except (ValueError, RecursionError):
+            return value
+        # line ends are between values, as in strings they are escaped
+        return msgspec.Raw(re.sub("[\r\n]", " ", value).encode())
+    if pa.types.is_struct(kind) and value is not None:
+        return {each.name: _with_json(value[each.name], each.type) for each in kind}
+    if pa.types.is_list(kind) and value is not None:
+        return [_with_json(each, kind.value_type) for each in value]
+    return value
 
 
 def _checked(
