@@ -27,6 +27,7 @@ from mr_dedup.formats.json_columns import (
     merge_kinds,
     repeated_member,
 )
+from mr_dedup.formats.lines import LineBlock
 from mr_dedup.formats.parquet_rows import open_parquet
 from mr_dedup.formats.united_schemas import NamedSchema, refuse_too_many, united_schema
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
@@ -38,6 +39,9 @@ ADVICE = "--documents jsonl and same keep records of any members"
 
 _FOUND = pa.schema([("file", pa.string()), ("members", pa.binary()), ("columns", pa.binary())])
 """What a task finds: ``members`` of lines from ``file`` on, ``columns`` of a Parquet file."""
+
+
+_LINES_BYTES = 4 << 20
 
 
 class ColumnsJob(DocumentJob, frozen=True, kw_only=True):
@@ -68,14 +72,13 @@ class ColumnsJob(DocumentJob, frozen=True, kw_only=True):
     def _add_lines(self, part: DocumentPart, kinds: dict[str, Kind]) -> None:
         name = part.file.name
         with part_line_blocks(part, self.reading.max_record_bytes) as blocks:
-            for block in blocks:
-                lines = bytes(memoryview(block.buffer)[: block.size])
+            for lines in _joined(blocks):
                 rows = list(filter(self._has_text, members_of_lines(lines)))
                 try:
                     of_lines, keys = kinds_of(rows)
                     is_simple = keys == count_keys(lines)
                 except UnicodeDecodeError:
-                    of_lines, is_simple = {}, False
+                    is_simple = False
                 if not is_simple:
                     of_lines = self._checked(lines.split(b"\n"), name)
                 merge_kinds(kinds, of_lines)
@@ -120,6 +123,17 @@ class ColumnsJob(DocumentJob, frozen=True, kw_only=True):
                 schema = file.schema
             if {self.reading.text_name, self.reading.html_name} & set(schema.names):
                 yield {"file": part.file.name, "columns": schema.serialize().to_pybytes()}
+
+
+def _joined(blocks: Iterable[LineBlock]) -> Iterator[bytes]:
+    """Yield the lines of several blocks at a time: of wide ones each column takes some time."""
+    lines = bytearray()
+    for block in blocks:
+        lines += memoryview(block.buffer)[: block.size]
+        if len(lines) >= _LINES_BYTES or not lines.endswith(b"\n"):
+            yield bytes(lines)
+            lines.clear()
+    yield bytes(lines)
 
 
 def _is_first(part: DocumentPart) -> bool:

@@ -28,6 +28,9 @@ from mr_dedup.jobs.kept_records import FILE_KEY
 _GROUP_BYTES = 32 << 20
 """The size of a row group: so much is in memory twice."""
 
+_LINES_BYTES = 4 << 20
+"""JSON lines that are converted at once: of wide ones each column takes some microseconds."""
+
 
 class JsonDocuments:
     """Writes records as JSON lines to parts; a context manager.
@@ -105,6 +108,8 @@ class ParquetDocuments:
         # a part ends by its bytes
         self._parts = ParquetParts(folder, columns, part_rows=sys.maxsize, first=first)
         self._counts: list[int] = []
+        self._lines: list[tuple[str, pa.LargeBinaryArray]] = []
+        self._lines_bytes = 0
         self._group: list[pa.Table] = []
         self._group_free = self._group_bytes
         self._part_free = part_bytes
@@ -123,6 +128,7 @@ class ParquetDocuments:
             self._open.__exit__(kind, error, trace)
             return
         with self._open:
+            self._end_lines()
             self._end_group()
 
     @property
@@ -135,21 +141,29 @@ class ParquetDocuments:
         """Append a batch of the keep job."""
         source = (table.schema.metadata or {}).get(FILE_KEY)
         if source is not None:
+            self._end_lines()
             self._add(self._fitted(table, source.decode()))
             return
         for name, records in records_by_file(table):
-            self._add(self._parsed(name, records))
+            self._lines.append((name, records))
+            self._lines_bytes += records.nbytes
+            if self._lines_bytes >= _LINES_BYTES:
+                self._end_lines()
 
-    def _parsed(self, source: str, records: pa.LargeBinaryArray) -> pa.Table:
-        """Return JSON lines of one file as rows."""
+    def _end_lines(self) -> None:
+        """Add the JSON lines that were buffered."""
+        lines, self._lines, self._lines_bytes = self._lines, [], 0
+        content = b"".join(_content(records) for _, records in lines)
+        count = sum(len(records) for _, records in lines)
         try:
-            return as_columns(members_of_lines(_content(records), len(records)), self._columns)
+            self._add(as_columns(members_of_lines(content, count), self._columns))
         except ValueError:
-            for line in records.to_pylist():
-                try:
-                    as_columns([members_of(line)], self._columns)
-                except ValueError as error:
-                    raise self._refused(source, line, error) from error
+            for source, records in lines:
+                for line in records.to_pylist():
+                    try:
+                        as_columns([members_of(line)], self._columns)
+                    except ValueError as error:
+                        raise self._refused(source, line, error) from error
             raise
 
     def _fitted(self, rows: pa.Table, source: str) -> pa.Table:
