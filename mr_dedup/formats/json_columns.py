@@ -361,6 +361,9 @@ def as_columns(rows: Sequence[Members], schema: pa.Schema) -> pa.Table:
 
 def _column(texts: Sequence[msgspec.Raw | bytes], kind: pa.DataType) -> pa.Array:
     """Return values of JSON as an array of a type."""
+    if all(text is _NULL for text in texts):
+        # any type of Parquet files
+        return pa.nulls(len(texts), kind)
     if is_string(kind) or kind == pa.json_():
         missing = np.fromiter((bytes(text) == _NULL for text in texts), bool, len(texts))
         if kind == pa.json_():

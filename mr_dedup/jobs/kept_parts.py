@@ -152,6 +152,8 @@ class ParquetDocuments:
 
     def _end_lines(self) -> None:
         """Add the JSON lines that were buffered."""
+        if not self._lines:
+            return
         lines, self._lines, self._lines_bytes = self._lines, [], 0
         content = b"".join(_content(records) for _, records in lines)
         count = sum(len(records) for _, records in lines)

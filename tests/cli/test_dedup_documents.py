@@ -333,6 +333,8 @@ UNITED = [
     (column([("k", 1)], pa.map_(STRING, pa.int32())), column([("k", 2)], pa.map_(STRING, INT)),
      pa.map_(STRING, INT)),
     (column(b"1" * 16, pa.binary(16)).cast(pa.uuid()), column(None, pa.uuid()), pa.uuid()),
+    (column([b"1" * 16], pa.list_(pa.binary(16), 1)).cast(pa.list_(pa.uuid(), 1)),
+     column(None, pa.null()), pa.list_(pa.uuid(), 1)),
     (column("{}", STRING).cast(pa.json_()), column(None, pa.null()), pa.json_()),
 ]  # fmt: skip
 
@@ -345,13 +347,15 @@ def test_columns_of_several_parquet_files(tmp_path, capfd, first, second, united
         # and one that the other has not
         table = pa.table({"id": [f"d{n}"], "text": [text_of(n)], "v": values, f"only{n}": [n]})
         pq.write_table(table, folder / f"{n}.parquet")
+    # and a line that has neither
+    write_jsonl(folder / "2.jsonl", [{"id": "d2", "text": text_of(2)}])
     done(capfd, folder, "-o", tmp_path / "out", "--documents", "parquet", "-r", runner)
     table = rows_in(tmp_path / "out")
     assert table.schema.names == ["id", "text", "v", "only0", "only1"]
     assert table.schema.field("v").type == united
-    assert table["only0"].to_pylist() == [0, None]
-    assert table["only1"].to_pylist() == [None, 1]
-    expected = [first[0].as_py(), second[0].as_py()]
+    assert table["only0"].to_pylist() == [0, None, None]
+    assert table["only1"].to_pylist() == [None, 1, None]
+    expected = [first[0].as_py(), second[0].as_py(), None]
     if pa.types.is_struct(united) and len(united) == 2:
         expected[0] = {**expected[0], "b": None}
     assert table["v"].to_pylist() == expected
