@@ -11,6 +11,9 @@ from mr_dedup.formats.parquet_rows import is_text
 
 _VALUE_BYTES = 8
 
+VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+"""Types of views of text, of which Arrow computes little, and those of the same values."""
+
 
 def row_bytes(table: pa.Table) -> NDArray[np.int64]:
     """Return about how many bytes each row has, int64[n]: 8 a value, and those of its texts.
@@ -27,7 +30,7 @@ def row_bytes(table: pa.Table) -> NDArray[np.int64]:
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type with the storage of extension types instead of these, also inside."""
+    """Return a type without extension types and views of text, also inside."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return kind.storage_type
@@ -39,7 +42,7 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(storage_type(kind.value_type))
     if types.is_large_list(kind):
         return pa.large_list(storage_type(kind.value_type))
-    return kind
+    return VIEWS.get(kind, kind)
 
 
 def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
@@ -54,7 +57,13 @@ def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
         for member in values.flatten():
             sizes += _value_bytes(member)
     elif pa.types.is_map(kind):
-        return _value_bytes(values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
+        # of null items there may be too few, see below
+        items = [] if pa.types.is_null(kind.item_type) else [values.items]
+        for inside in (values.keys, *items):
+            sizes += _value_bytes(pa.ListArray.from_arrays(values.offsets, inside)) - _VALUE_BYTES
+    elif (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and kind.value_type == pa.null():
+        # whose items Arrow forgets when it takes some of the lists
+        sizes += _VALUE_BYTES * _numbers(pc.list_value_length(values))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         inside = np.append(0, np.cumsum(_value_bytes(values.flatten())))
         ends = np.cumsum(_numbers(pc.list_value_length(values)))

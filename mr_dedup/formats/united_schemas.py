@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.parquet_rows import is_string, is_text
+from mr_dedup.formats.row_sizes import VIEWS
 
 _MAX_COLUMNS = 10_000
 
@@ -65,18 +66,19 @@ def refuse_too_many(columns: int, file: str, advice: str) -> None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return a type without dictionaries and views, and whose values may all be null."""
+    """Return a type without dictionaries and views of text, and whose values may all be null."""
     types = pa.types
     if types.is_dictionary(kind):
         return _plain(kind.value_type)
     if types.is_struct(kind):
         return pa.struct([(each.name, _plain(each.type)) for each in kind])
-    if types.is_list(kind) or types.is_list_view(kind):
+    if types.is_list(kind):
         return pa.list_(_plain(kind.value_type))
-    if types.is_large_list(kind) or types.is_large_list_view(kind):
+    if types.is_large_list(kind):
         return pa.large_list(_plain(kind.value_type))
-    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    return views.get(kind, kind)
+    if types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    return VIEWS.get(kind, kind)
 
 
 def _united(first: pa.DataType, second: pa.DataType) -> pa.DataType:
