@@ -55,7 +55,7 @@ def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
         return sizes + _numbers(pc.binary_length(values))
     if pa.types.is_struct(kind):
         for member in values.flatten():
-            sizes += _value_bytes(member)
+            sizes += _VALUE_BYTES if pa.types.is_null(member.type) else _value_bytes(member)
     elif pa.types.is_map(kind):
         # of null items there may be too few, see below
         items = [] if pa.types.is_null(kind.item_type) else [values.items]
