@@ -45,6 +45,7 @@ _BUFFER_BYTES = 1 << 18
 _ZSTD_WINDOW_BYTES = 1 << 31
 """How far back a frame may refer: as ``zstd --ultra --long=31`` does."""
 
+_GZIP_LEVEL = 6
 GZIP_WBITS = 16 + zlib_ng.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_SKIPPABLE = (bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
@@ -175,7 +176,7 @@ def compressing(file: BinaryIO, compression: Compression | None) -> Iterator[Bin
         yield file
     elif compression == "gzip":
         with (
-            gzip_ng.GzipNGFile("", "wb", 6, file, mtime=0) as stream,
+            gzip_ng.GzipNGFile("", "wb", _GZIP_LEVEL, file, mtime=0) as stream,
             _PiecesOfOneSize(stream) as pieces,
         ):
             yield cast(BinaryIO, pieces)
@@ -183,6 +184,14 @@ def compressing(file: BinaryIO, compression: Compression | None) -> Iterator[Bin
         compressor = zstandard.ZstdCompressor(write_checksum=True)
         with compressor.stream_writer(file, closefd=False) as stream:
             yield cast(BinaryIO, stream)
+
+
+def compressed(data: Buffer, compression: Compression) -> bytes:
+    """Return data as one gzip member, or one frame of zstd, whose size is in its header."""
+    if compression == "gzip":
+        packed: bytes = gzip_ng.compress(data, _GZIP_LEVEL, mtime=0)
+        return packed
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
 
 
 class _PiecesOfOneSize(io.BufferedIOBase):

@@ -50,6 +50,7 @@ class Content:
         # what was read ahead; deleting bytes at its front moves no others
         self._buffer = bytearray()
         self._damage: FormatError | None = None
+        self._searched: dict[re.Pattern[bytes], tuple[int, int]] = {}
 
     def read(self, size: int) -> bytes:
         """Return the next ``size`` bytes; fewer only before the end or damage, none at the end."""
@@ -100,12 +101,21 @@ class Content:
         """Return the span of the first match between ``start`` and ``stop``, or None.
 
         Offsets count from the position, which does not change. No match may be longer than
-        ``max_match_bytes``. Everything up to the end of the search is buffered.
+        ``max_match_bytes``. Everything up to the end of the search is buffered. What the last search
+        for the pattern has found to have no match is not searched again.
         """
+        first, known = self._searched.get(pattern, (0, 0))
+        if first <= self.position + start < known:
+            start = known - self.position
+        else:
+            first = self.position + start
         while start < stop:
             end = min(stop, start + _SEARCHED_BYTES)
             self._fill(end)
             found = pattern.search(self._buffer, start, end)
+            searched = min(end, len(self._buffer)) - max_match_bytes
+            last = found.start() if found else max(start, searched)
+            self._searched[pattern] = first, self.position + last
             if found is not None:
                 return found.span()
             if end == stop or len(self._buffer) < end:

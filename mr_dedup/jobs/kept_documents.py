@@ -14,10 +14,19 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.files.io_errors import cannot_be_written
-from mr_dedup.formats.compression import compressing, compression_by_suffix
+from mr_dedup.formats.compression import (
+    Compression,
+    compressed,
+    compressing,
+    compression_by_suffix,
+)
 from mr_dedup.formats.documents.files import with_number
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.kept_records import FILE_KEY
+
+_WARC = b"WARC/"
+"""How records of WARC begin, and no lines of JSON. Each is a gzip member or zstd frame of its own,
+as WARC 1.1 says in annex D, however the input was: other programs find no others."""
 
 Written = Callable[[str, int, int], None]
 """Is called with a file, the number of a record in it, and how many were written from there on."""
@@ -43,6 +52,7 @@ class KeptDocuments:
         self._source: str | None = None
         self._name = ""
         self._records: BinaryIO | None = None
+        self._members: Compression | None = None
         self._rows: pq.ParquetWriter | None = None
 
     def __enter__(self) -> KeptDocuments:
@@ -87,11 +97,19 @@ class KeptDocuments:
         self._count(len(table))
 
     def _write_records(self, source: str, records: pa.LargeBinaryArray) -> None:
+        edges, content = bytes_of(records)
         if source != self._source or self._records is None:
             path = self._begin(source)
-            self._records = self._open.enter_context(_packing(path))
-        edges, content = bytes_of(records)
-        self._records.write(content[edges[0] : edges[-1]].data)
+            compression = compression_by_suffix(path)
+            is_warc = content[edges[0] : edges[1]].tobytes().startswith(_WARC)
+            self._members = compression if is_warc else None
+            packing = _packing(path, None if is_warc else compression)
+            self._records = self._open.enter_context(packing)
+        if self._members is None:
+            self._records.write(content[edges[0] : edges[-1]].data)
+        else:
+            for start, stop in itertools.pairwise(edges.tolist()):
+                self._records.write(compressed(content[start:stop].data, self._members))
         self._count(len(records))
 
     def _count(self, records: int) -> None:
@@ -176,9 +194,9 @@ def numbered_name(name: str, number: int) -> str:
 
 
 @contextlib.contextmanager
-def _packing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a writer to ``path``, compressed by its ending; equal content gives equal bytes."""
-    with path.open("wb") as file, compressing(file, compression_by_suffix(path)) as stream:
+def _packing(path: Path, compression: Compression | None) -> Iterator[BinaryIO]:
+    """Yield a writer to ``path``; equal content gives equal bytes."""
+    with path.open("wb") as file, compressing(file, compression) as stream:
         yield stream
 
 

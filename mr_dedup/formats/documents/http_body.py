@@ -40,9 +40,10 @@ _CUT_SIZE_LINE = re.compile(rb"[0-9a-fA-F]{0,16}[ \t]*\r?\Z")
 _LINE_END = re.compile(rb"\r?(?:\n|\Z)")
 
 _SAMPLE_BYTES = 1024
-_CONTROLS = bytes(sorted({*range(32)} - {*b"\t\n\f\r\x1b"}))
-_MAX_CONTROLS = 1 / 25
-"""Of text at most one in 25 bytes is a control character; of compressed data one in 9 is."""
+# backspaces, of manual pages, are text
+_CONTROLS = bytes(sorted({*range(32)} - {*b"\b\t\n\f\r\x1b"}))
+MAX_CONTROLS = 1 / 25
+"""Of text at most one in 25 bytes is a control character; of compressed data one in 10 is."""
 
 # those that the WHATWG's MIME Sniffing Standard has browsers look for, and meta
 _LOOKS_LIKE_HTML = re.compile(
@@ -62,8 +63,8 @@ def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> by
     Chunks are joined if the body consists of them to its end, or is declared to and begins with
     one. Data with a magic number of gzip or zstd is decompressed, whatever is declared. Data that
     is not text is tried as zlib, DEFLATE and Brotli data, and returned unchanged if it is none. Of
-    truncated data, or data with a wrong checksum, what can be decompressed is returned, if it has
-    a magic number or is declared to be compressed. Bytes after the last chunk, and after gzip,
+    truncated data, or data with a wrong checksum, what can be decompressed is returned, if that is
+    not nothing, and if it has a magic number or is declared to be compressed. Bytes after the last chunk, and after gzip,
     zstd and zlib data, are dropped, and so are line ends after DEFLATE and Brotli data.
 
     Args:
@@ -89,7 +90,7 @@ def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> by
             # servers take one name for another, too
             left.pop(left.index(name) if name in left else -1)
         body = content_of_body
-    if left and not _is_text_like(body):
+    if left and not is_text_like(body):
         raise UndecodableError(
             f"its body is declared to be compressed ({left[-1][:20]}), but is not"
         )
@@ -135,6 +136,8 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
         return body
     if not _CUT_SIZE_LINE.match(body, at):
         content += body[at:]
+    if not content:
+        raise UndecodableError("its body is cut short before the data of its first chunk")
     return bytes(content)
 
 
@@ -160,7 +163,7 @@ def _decompressed_once(
             if (content := _guessed(stored, coding, max_bytes, tolerated)) is not None:
                 return coding, content
     # without a magic number or checksum, any bytes may begin as compressed data does
-    if is_declared and not _is_text_like(body):
+    if is_declared and not is_text_like(body):
         for coding in _GUESSED:
             tolerated = CutShortError, ChecksumError
             if (content := _guessed(body, coding, max_bytes, tolerated)) is not None:
@@ -192,7 +195,10 @@ def _guessed(
 def _decompressed(
     body: bytes, coding: Coding, max_bytes: int, tolerated: tuple[type[FormatError], ...]
 ) -> bytes:
-    """Return the content of a body; raise FormatError for damage other than ``tolerated``."""
+    """Return the content of a body.
+
+    Raises FormatError for damage other than ``tolerated``, and for any before its content.
+    """
     content = bytearray()
     try:
         for piece in decompressed(io.BytesIO(body), "body", coding):
@@ -200,14 +206,15 @@ def _decompressed(
             if len(content) > max_bytes:
                 raise UndecodableError(f"it is longer than {max_bytes} bytes")
     except tolerated:
-        pass
+        if not content:
+            raise
     return bytes(content)
 
 
 def _is_text(body: bytes) -> bool:
     """Return whether a body is text, and so not compressed, whatever is declared."""
     sample = body[:_SAMPLE_BYTES]
-    if not _is_text_like(sample):
+    if not is_text_like(sample):
         return False
     try:
         sample.decode()
@@ -218,8 +225,8 @@ def _is_text(body: bytes) -> bool:
     return True
 
 
-def _is_text_like(body: bytes) -> bool:
+def is_text_like(body: bytes) -> bool:
     """Return whether a body has as few control characters as text, in whatever encoding."""
     sample = body[:_SAMPLE_BYTES]
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    return sample[:2] in (b"\xff\xfe", b"\xfe\xff") or controls <= len(sample) * _MAX_CONTROLS
+    return sample[:2] in (b"\xff\xfe", b"\xfe\xff") or controls <= len(sample) * MAX_CONTROLS

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
-
-from fastwarc.warc import WarcRecord, conversion, resource, response
-from resiliparse.parse.encoding import detect_mime
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.encoding import decode
+from mr_dedup.formats.documents.binary_files import is_binary
+from mr_dedup.formats.documents.encoding import encoding_of
+from mr_dedup.formats.documents.header_fields import HeaderFields
 from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, SkipReason
@@ -24,7 +22,11 @@ _HTTP_HEADER_END = re.compile(rb"\n(?P<empty_line>\r*\n)|[\r\n](?=<)")
 _MEDIA_TYPE = re.compile(r"""["'\s]*([\w!#$&^.+*-]+/[\w!#$&^.+*-]+)""", re.ASCII)
 _CHARSET = re.compile(r"charset\s*=\s*([^\s;,]+)", re.IGNORECASE)
 
-_HEADER_OF_NAME = {"id": "WARC-Record-ID", "url": "WARC-Target-URI"}
+_HTTP_TYPE = re.compile(r"application/http\b", re.IGNORECASE)
+_PAGE_TYPES = ("response", "resource", "conversion")
+"""The types of records that may be documents."""
+
+_FIELD_OF_NAME = {"id": "WARC-Record-ID", "url": "WARC-Target-URI"}
 _HTML_TYPES = {"text/html", "application/xhtml+xml"}
 _UNKNOWN_TYPES = {"*/*", "unknown/unknown", "application/unknown"}
 """Those that the WHATWG's MIME Sniffing Standard has browsers sniff as if there were none."""
@@ -88,49 +90,54 @@ def _add_document(
 
     Raises _NoDocumentError for other records, OSError or ValueError for damage.
     """
-    data = b"".join([record.header, record.block, RECORD_END])
-    # quirks: lines may end with LF
-    parsed = WarcRecord.from_reader(io.BytesIO(data), quirks_mode=True)
-    page, media_type, charset = _page(parsed, record.block, options.max_record_bytes)
+    fields = HeaderFields(record.header)
+    page, media_type, charset = _page(fields, record.block, options.max_record_bytes)
+    if page[:1] == b"\0" and not page.strip(b"\0\r\n"):
+        raise ValueError("it consists of NUL bytes")
     is_html = media_type in _HTML_TYPES
-    text = decode(page, charset, is_html)
+    encoding = encoding_of(page, charset, is_html)
+    if is_binary(page, encoding):
+        raise _NoDocumentError("media_type")
+    text = page.decode(encoding, "replace")
     if is_html:
         text = html_text.text_of_html(text, options.html)
-    id = next(filter(None, (_value(parsed, name) for name in options.id_names)), "")
+    id = next(filter(None, (_value(fields, name) for name in options.id_names)), "")
     builder.add(
         report.file,
         id or f"{report.file}:{record.offset}",
         text,
         record.offset,
-        [_value(parsed, name) for name in options.fields],
-        data,
+        [_value(fields, name) for name in options.fields],
+        b"".join([record.header, record.block, RECORD_END]) if options.keep_records else b"",
     )
 
 
-def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str, str | None]:
+def _page(fields: HeaderFields, block: bytes, max_bytes: int) -> tuple[bytes, str, str | None]:
     """Return the bytes of a record's page, its media type and its declared charset."""
-    if record.record_type not in (response, resource, conversion):
+    kind = (fields.get("WARC-Type") or "").lower()
+    if not kind:
+        raise ValueError("there is no WARC-Type")
+    if kind not in _PAGE_TYPES:
         raise _NoDocumentError("record_type")
-    declared = record.headers.get("Content-Type") or ""
-    page = block
-    if record.record_type == response:
-        status = _HTTP_STATUS.match(block)
-        if status is not None:
-            if not status.group(1).startswith(b"2"):
-                raise _NoDocumentError("http_status")
-            declared, page = _http_page(record, block, max_bytes)
-        elif record.is_http or not declared:
-            # ClueWeb22 has no HTTP headers
-            if not looks_like_html(block):
-                raise ValueError("there is no HTTP status")
-            declared = ""
+    declared = fields.get("Content-Type") or ""
+    http, page = _http_parts(block) if kind == "response" else (None, block)
+    if http is not None:
+        declared = http.get("Content-Type") or ""
+    elif kind == "response" and (not declared or _HTTP_TYPE.match(declared)):
+        # ClueWeb22 has no HTTP headers
+        if not looks_like_html(block):
+            raise ValueError("there is no HTTP status")
+        declared = ""
     media_type = _media_type(declared)
     if media_type and media_type != "text/plain" and media_type not in _HTML_TYPES:
         raise _NoDocumentError("media_type")
+    if http is not None:
+        page = _body(http, page, max_bytes)
     charset = _CHARSET.search(declared)
     # conversions are UTF-8, whatever charset their text may declare
-    default = "utf-8" if record.record_type == conversion else None
-    return page, media_type or _sniffed(page), charset.group(1) if charset else default
+    default = "utf-8" if kind == "conversion" else None
+    sniffed = "text/html" if looks_like_html(page) else "text/plain"
+    return page, media_type or sniffed, charset.group(1) if charset else default
 
 
 def _media_type(declared: str) -> str:
@@ -140,52 +147,49 @@ def _media_type(declared: str) -> str:
     return "" if media_type in _UNKNOWN_TYPES else media_type
 
 
-def _http_page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[str, bytes]:
-    """Return the Content-Type and the decoded body of a response."""
-    end = _http_header_end(block)
-    if end is None:
-        raise ValueError("its HTTP header has no end")
-    if end.group("empty_line") is None:
-        record = _with_empty_line(block, end.end())
-    # FastWARC decides by the Content-Type of the record, which may be missing or wrong
-    record.is_http = True
-    record.parse_http(auto_decode="none", quirks_mode=True)
-    headers = record.http_headers
-    transfer, content = (
-        ",".join(headers.get_multiple(name)) for name in ("Transfer-Encoding", "Content-Encoding")
-    )
-    body = decoded_body(record.reader.read(), transfer, content, max_bytes)
-    return headers.get("Content-Type") or "", body
+def _http_parts(block: bytes) -> tuple[HeaderFields | None, bytes]:
+    """Return the header of a successful response, and its body as it was received.
+
+    The header is None where there is none, and the block is the body.
+    """
+    start = 0
+    while (status := _HTTP_STATUS.match(block, start)) is not None:
+        # one of 1xx is followed by another header
+        if not status.group(1).startswith((b"1", b"2")):
+            raise _NoDocumentError("http_status")
+        end = _http_header_end(block, start)
+        if end is None:
+            raise ValueError("its HTTP header has no end")
+        if status.group(1).startswith(b"2"):
+            return HeaderFields(block[start:end]), block[end:]
+        start = end
+    if start:
+        raise _NoDocumentError("http_status")
+    return None, block
 
 
-def _http_header_end(block: bytes) -> re.Match[bytes] | None:
-    """Return where an HTTP header ends: at an empty line, or before a line that begins HTML."""
-    for found in _HTTP_HEADER_END.finditer(block):
+def _http_header_end(block: bytes, start: int) -> int | None:
+    """Return where an HTTP header ends: after an empty line, or before one that begins HTML."""
+    for found in _HTTP_HEADER_END.finditer(block, start):
         if found.group("empty_line") is not None or looks_like_html(block, found.end()):
-            return found
+            return found.end()
     return None
 
 
-def _with_empty_line(block: bytes, at: int) -> WarcRecord:
-    """Return a response with an empty line before the body, as FastWARC needs it."""
-    block = b"\r\n\r\n".join([block[:at], block[at:]])
-    header = b"WARC/1.1\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n" % len(block)
-    return WarcRecord.from_reader(io.BytesIO(header + block + RECORD_END), quirks_mode=True)
+def _body(http: HeaderFields, body: bytes, max_bytes: int) -> bytes:
+    """Return the decoded body of a response; ValueError if all of it is missing."""
+    length = http.get("Content-Length") or ""
+    if not body and length.isdecimal() and length.strip("0"):
+        raise ValueError("its body is missing, of which HTTP has a Content-Length")
+    transfer, content = (
+        ",".join(http.all(name)) for name in ("Transfer-Encoding", "Content-Encoding")
+    )
+    return decoded_body(body, transfer, content, max_bytes)
 
 
-def _sniffed(data: bytes) -> str:
-    """Return the media type of a page that was sent without one, by its bytes."""
-    if looks_like_html(data):
-        return "text/html"
-    found = detect_mime(data)
-    if found not in ("text/plain", *_HTML_TYPES):
-        raise _NoDocumentError("media_type")
-    return found
-
-
-def _value(record: WarcRecord, name: str) -> str | None:
-    """Return a header of the record; ids and URIs without enclosing <>."""
-    value = record.headers.get(_HEADER_OF_NAME.get(name, name))
-    if value is not None and name in _HEADER_OF_NAME and value[:1] + value[-1:] == "<>":
+def _value(fields: HeaderFields, name: str) -> str | None:
+    """Return a field of the record; ids and URIs without enclosing <>."""
+    value = fields.get(_FIELD_OF_NAME.get(name, name))
+    if value is not None and name in _FIELD_OF_NAME and value[:1] + value[-1:] == "<>":
         return value[1:-1]
     return value

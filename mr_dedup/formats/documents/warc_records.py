@@ -1,7 +1,8 @@
 """Find the records of WARC files: where each begins and ends, whatever is wrong with them.
 
-FastWARC's iterator accepts truncated records and ends at the first damaged one. A range of a file
-is read from header to header from its beginning, since a page may contain what looks like a record.
+FastWARC's iterator accepts truncated records, ends at the first damaged one, and knows the length
+and type of a record only by one spelling of their names. A range of a file is read from header to
+header from its beginning, since a page may contain what looks like a record.
 
 WARC 0.17 to 1.1 is read, with lines that end with CR LF or LF. ClueWeb09 has headers with an empty
 line in them, and copies with other line ends than their lengths count; in ClueWeb22 the first
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mr_dedup.formats.content import Content
+from mr_dedup.formats.documents.header_fields import HeaderFields
 
 PIECE_BYTES = 1 << 13
 """What is read at a time: little more than the headers, when going from one to the next."""
@@ -31,22 +33,23 @@ _LINE_ENDS, _PADDING = b"\r\n", b"\r\n\0 \t"
 _MAX_NULS = 20 * 512
 """NULs that may end a file, as tar adds them. More are data that was never written."""
 
-_MAX_HEADER_BYTES = 1 << 15
-
 _HEADER_END = re.compile(rb"\n(?:\r?\n|(?=WARC/[0-9]))")
 """The empty line that must end a header, or the next record."""
 
-_LENGTH_FURTHER_ON = re.compile(rb"\n(?:content-length:|WARC/[0-9]|HTTP/[0-9])", re.IGNORECASE)
+_LENGTH_FURTHER_ON = re.compile(
+    rb"\n(?:content-length[ \t]{0,9}:|WARC/[0-9]|HTTP/[0-9])", re.IGNORECASE
+)
 """A length after an empty line, or a sign that the line was the end of the header."""
 
 _NEXT_RECORD = re.compile(
-    rb"WARC/(?<=[\n\0 \t]WARC/)[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,24}:"
+    rb"WARC/(?<=[\n\0 \t]WARC/)[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,32}[ \t]{0,4}:"
 )
 """The beginning of a record; a pattern that begins with a literal is 30 times as fast."""
 
-_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
-_LENGTH_LINE = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
-_WARCINFO = re.compile(rb"\nwarc-type:[ \t]*warcinfo[ \t]*\r?\n", re.IGNORECASE)
+_LENGTH = re.compile(
+    rb"\ncontent-length[ \t]*:(?:[ \t]|\r?\n[ \t])*0*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE
+)
+_LENGTH_FIELD = re.compile(rb"(?im)^content-length[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*")
 
 _TRAILER_BYTES = 16
 _MAX_TRAILING_LINES = 4
@@ -102,23 +105,24 @@ def records(
 
 def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
     """Read the record at the position, with its data only if ``wanted``."""
-    header = _header(content)
+    header = _header(content, max_record_bytes)
     if header is None:
-        is_cut = len(content.peek(_MAX_HEADER_BYTES)) < _MAX_HEADER_BYTES
+        begins = _MAGIC.startswith(content.peek(len(_MAGIC)))
         is_followed = _find_next(content)
-        if not is_followed and is_cut:
+        if not is_followed:
             content.raise_damage()
-            # a file without any record is of another format
-            fault = "is not a WARC record, or its header is cut short"
-            return Record(offset, fault=fault, rest_of_file=not offset)
-        fault = "is not a WARC record, or its header is damaged"
+        is_cut = begins and not is_followed and content.position - offset < max_record_bytes
+        fault = f"is not a WARC record, or its header is {'cut short' if is_cut else 'damaged'}"
+        # a file without any record is of another format
         return Record(offset, fault=fault, rest_of_file=not (offset or is_followed))
     length = _LENGTH.search(header)
     if length is None:
+        content.skip(len(header) - 1)
         _find_next(content)
         # the first record of ClueWeb22's files
-        is_sound = _WARCINFO.search(header) is not None
-        return Record(offset, header, fault=None if is_sound else "has no Content-Length")
+        is_sound = (HeaderFields(header).get("WARC-Type") or "").lower() == "warcinfo"
+        fault = None if is_sound else "has no Content-Length that is a number of bytes"
+        return Record(offset, header, fault=fault)
     size = int(length.group(1))
     is_too_long = len(header) + size > max_record_bytes
     if is_too_long and content.size is None:
@@ -139,24 +143,24 @@ def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: 
     return _too_long(offset, max_record_bytes) if is_too_long else Record(offset)
 
 
-def _header(content: Content) -> bytes | None:
+def _header(content: Content, max_bytes: int) -> bytes | None:
     """Return the header at the position, with the empty line that ends it; None if there is none.
 
-    An empty line without a length before it is part of the header if a length follows before the
+    It has at most ``max_bytes``. An empty line without a length before it is part of the header if a length follows before the
     block or the next record.
     """
     if content.peek(len(_MAGIC)) != _MAGIC:
         return None
-    end = content.search(_HEADER_END, 0, _MAX_HEADER_BYTES)
+    end = content.search(_HEADER_END, 0, max_bytes)
     if end is None or end[1] - end[0] == 1:
         return None
     header = content.peek(end[1])
     if _LENGTH.search(header):
         return header
-    found = content.search(_LENGTH_FURTHER_ON, len(header) - 1, _MAX_HEADER_BYTES)
+    found = content.search(_LENGTH_FURTHER_ON, len(header) - 1, max_bytes)
     if found is None or content.peek_at(found[0] + 1, 1) not in b"cC":
         return header
-    end = content.search(_HEADER_END, found[1], _MAX_HEADER_BYTES)
+    end = content.search(_HEADER_END, found[1], max_bytes)
     return header if end is None or end[1] - end[0] == 1 else content.peek(end[1])
 
 
@@ -210,13 +214,8 @@ def _cleaned(header: bytes) -> bytes:
     length = _LENGTH.search(header)
     assert length is not None
     used = length.start() + 1
-    kept = []
-    at = 0
-    for line in header.split(b"\n"):
-        is_other = _LENGTH_LINE.match(line) is not None and at != used
-        if line.strip() and not is_other:
-            kept.append(line)
-        at += len(line) + 1
+    header = _LENGTH_FIELD.sub(lambda it: it.group() if it.start() == used else b"", header)
+    kept = [line for line in header.split(b"\n") if line.strip()]
     return b"\n".join([*kept, b"\r" * header.endswith(b"\r\n"), b""])
 
 
