@@ -186,7 +186,7 @@ def compressing(file: BinaryIO, compression: Compression | None) -> Iterator[Bin
             yield cast(BinaryIO, stream)
 
 
-def compressed(data: Buffer, compression: Compression) -> bytes:
+def compressed(data: memoryview, compression: Compression) -> bytes:
     """Return data as one gzip member, or one frame of zstd, whose size is in its header."""
     if compression == "gzip":
         packed: bytes = gzip_ng.compress(data, _GZIP_LEVEL, mtime=0)

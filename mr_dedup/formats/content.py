@@ -101,8 +101,8 @@ class Content:
         """Return the span of the first match between ``start`` and ``stop``, or None.
 
         Offsets count from the position, which does not change. No match may be longer than
-        ``max_match_bytes``. Everything up to the end of the search is buffered. What the last search
-        for the pattern has found to have no match is not searched again.
+        ``max_match_bytes``. Everything up to the end of the search is buffered. Where the last
+        search for the pattern found no match, there is no second one.
         """
         first, known = self._searched.get(pattern, (0, 0))
         if first <= self.position + start < known:
@@ -178,7 +178,7 @@ class Content:
 
     def _fill(self, size: int) -> None:
         """Fill the buffer with ``size`` bytes, or those before the end or damage."""
-        if self._damage is not None:
+        if self._damage is not None or len(self._buffer) >= size:
             return
         try:
             with reading(self._name):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-_FIELD = re.compile(rb"^([^\s:][^:\n]*):([^\n]*(?:\n[ \t][^\n]*)*)", re.MULTILINE)
+_VALUE = re.compile(rb"[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)")
 
 
 class HeaderFields:
@@ -13,26 +14,31 @@ class HeaderFields:
     Blanks around names and values do not count; a value that continues on lines that begin with
     blanks is one line. Other lines are ignored. Linear in the header.
 
-    >>> fields = HeaderFields(b"WARC/1.0\\r\\nwarc-type : response\\r\\nX: a\\r\\n b\\r\\nx: c\\r\\n")
-    >>> fields.get("WARC-Type"), fields.get("x"), fields.all("X"), fields.get("y")
+    >>> fields = HeaderFields(b"WARC/1.0\\nwarc-type : response\\nX: a\\n b\\nx: c\\n")
+    >>> fields.get("WARC-Type"), fields.get("x"), list(fields.all("X")), fields.get("y")
     ('response', 'a b', ['a b', 'c'], None)
     """
 
     def __init__(self, header: bytes) -> None:
-        self._values: dict[str, list[str]] = {}
-        for name, value in _FIELD.findall(header):
-            self._values.setdefault(_text(name).lower(), []).append(_text(value))
+        self._header = header
+        # not a list of fields: of a header of 64 MB it would take gigabytes
+        self._lowered = b"\n" + header.lower()
 
     def get(self, name: str) -> str | None:
         """Return the value of a field; of a repeated one the first that is not empty."""
-        values = self.all(name)
-        return next(filter(None, values), values[0] if values else None)
+        value = None
+        for value in self.all(name):
+            if value:
+                break
+        return value
 
-    def all(self, name: str) -> list[str]:
-        """Return the values of a field, in order."""
-        return self._values.get(name.lower(), [])
-
-
-def _text(value: bytes) -> str:
-    lines = map(bytes.strip, value.split(b"\n"))
-    return b" ".join(filter(None, lines)).decode(errors="replace")
+    def all(self, name: str) -> Iterator[str]:
+        """Yield the values of a field, in order."""
+        wanted = b"\n" + name.lower().encode()
+        at = self._lowered.find(wanted)
+        while at >= 0:
+            found = _VALUE.match(self._header, at + len(wanted) - 1)
+            if found is not None:
+                lines = map(bytes.strip, found.group(1).split(b"\n"))
+                yield b" ".join(filter(None, lines)).decode(errors="replace")
+            at = self._lowered.find(wanted, at + 1)

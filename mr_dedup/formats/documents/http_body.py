@@ -64,8 +64,9 @@ def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> by
     one. Data with a magic number of gzip or zstd is decompressed, whatever is declared. Data that
     is not text is tried as zlib, DEFLATE and Brotli data, and returned unchanged if it is none. Of
     truncated data, or data with a wrong checksum, what can be decompressed is returned, if that is
-    not nothing, and if it has a magic number or is declared to be compressed. Bytes after the last chunk, and after gzip,
-    zstd and zlib data, are dropped, and so are line ends after DEFLATE and Brotli data.
+    not empty and the data has a magic number or is declared to be compressed. Bytes after the last
+    chunk, and after gzip, zstd and zlib data, are dropped, and so are line ends after DEFLATE and
+    Brotli data.
 
     Args:
         body: as it was received.

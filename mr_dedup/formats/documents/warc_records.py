@@ -121,8 +121,8 @@ def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: 
         _find_next(content)
         # the first record of ClueWeb22's files
         is_sound = (HeaderFields(header).get("WARC-Type") or "").lower() == "warcinfo"
-        fault = None if is_sound else "has no Content-Length that is a number of bytes"
-        return Record(offset, header, fault=fault)
+        reason = "has no Content-Length that is a number of bytes"
+        return Record(offset, header, fault=None if is_sound else reason)
     size = int(length.group(1))
     is_too_long = len(header) + size > max_record_bytes
     if is_too_long and content.size is None:
@@ -146,8 +146,8 @@ def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: 
 def _header(content: Content, max_bytes: int) -> bytes | None:
     """Return the header at the position, with the empty line that ends it; None if there is none.
 
-    It has at most ``max_bytes``. An empty line without a length before it is part of the header if a length follows before the
-    block or the next record.
+    It has at most ``max_bytes``. An empty line without a length before it is part of the header if
+    a length follows before the block or the next record.
     """
     if content.peek(len(_MAGIC)) != _MAGIC:
         return None
