@@ -215,7 +215,7 @@ def _cleaned(header: bytes) -> bytes:
     assert length is not None
     used = length.start() + 1
     header = _LENGTH_FIELD.sub(lambda it: it.group() if it.start() == used else b"", header)
-    kept = [line for line in header.split(b"\n") if line.strip()]
+    kept = [line for line in header.split(b"\n") if line.rstrip(b"\r")]
     return b"\n".join([*kept, b"\r" * header.endswith(b"\r\n"), b""])
 
 
