@@ -1,17 +1,54 @@
 """Names of the files of kept documents."""
 
+import zlib
 from pathlib import PurePosixPath
 
 import pyarrow as pa
+import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.jobs.kept_documents import FileNames, KeptDocuments, numbered_name
 
 
-def record(source):
-    file = pa.array([source]).dictionary_encode()
-    return pa.table({"file": file, "record": pa.array([b"{}\n"], pa.large_binary())})
+def record(source, *records):
+    records = records or [b"{}\n"]
+    file = pa.array([source] * len(records)).dictionary_encode()
+    return pa.table({"file": file, "record": pa.array(records, pa.large_binary())})
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("batch", [1, 3, 9])
+def test_a_member_a_record_of_warc_and_one_for_all_lines(tmp_path, ending, batch):
+    """Whatever the batches are: the same bytes."""
+    warc = [b"WARC/1.0\r\n%d\r\n\r\n" % number for number in range(9)]
+    lines = [b'{"text": "WARC/1.0 %d"}\n' % number for number in range(9)]
+    with KeptDocuments(tmp_path) as kept:
+        for name, records in (("a.warc", warc), ("b.jsonl", lines)):
+            for start in range(0, 9, batch):
+                kept.write(record(name + ending, *records[start : start + batch]))
+    found = {name: (tmp_path / (name + ending)).read_bytes() for name in ("a.warc", "b.jsonl")}
+    if not ending:
+        assert found == {"a.warc": b"".join(warc), "b.jsonl": b"".join(lines)}
+    elif ending == ".gz":
+        assert members(found["b.jsonl"], lambda: zlib.decompressobj(31)) == [b"".join(lines)]
+        assert members(found["a.warc"], lambda: zlib.decompressobj(31)) == warc
+    else:
+        frames = zstandard.ZstdDecompressor().decompressobj
+        assert members(found["b.jsonl"], frames) == [b"".join(lines)]
+        assert members(found["a.warc"], frames) == warc
+
+
+def members(data, decompressor):
+    """Return the content of each gzip member or zstd frame."""
+    contents = []
+    while data:
+        one = decompressor()
+        contents.append(one.decompress(data))
+        assert one.eof
+        data = one.unused_data
+    return contents
 
 
 def test_files_of_one_name_get_numbers(tmp_path):

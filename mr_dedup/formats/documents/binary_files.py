@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from mr_dedup.formats.documents.encoding import is_utf8
 from mr_dedup.formats.documents.http_body import MAX_CONTROLS, is_text_like, looks_like_html
 
 _SAMPLE_BYTES = 1024
@@ -18,13 +19,13 @@ _SAMPLE_BYTES = 1024
 _SIGNATURE = re.compile(
     rb"%PDF-[0-9]\.[0-9][ \t]*[\r\n]|%!PS-Adobe-[0-9]|\{\\rtf[0-9]"
     # images
-    rb"|\x89PNG\r\n\x1a\n|\xff\xd8\xff[\xc0-\xfe]|GIF8[79]a(?=.{0,6}[\0-\x08])|RIFF.{4}WEBP"
+    rb"|\x89PNG\r\n\x1a\n|\xff\xd8\xff[\xc0-\xfe]|GIF8[79]a(?=.{0,6}[\0-\x08])|RIFF.{4}WEBPVP8"
     rb"|II\*\0|MM\0\*|BM.{4}\0\0\0\0|8BPS\0|AT&TFORM.{2}"
     # archives, office files
     rb"|PK(?:\x03\x04|\x05\x06|\x07\x08)|Rar!\x1a\x07|7z\xbc\xaf\x27\x1c|BZh[1-9]1AY&SY"
-    rb"|\xfd7zXZ\0|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|.{257}ustar[\0 ]"
+    rb"|\x1f\x8b\x08|\xfd7zXZ\0|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|.{257}ustar[\0 ]"
     # sound, video
-    rb"|RIFF.{4}(?:WAVE|AVI )|OggS\0|ID3[\x02-\x04]\0|fLaC\0|FLV\x01|\x1aE\xdf\xa3"
+    rb"|RIFF.{4}(?:WAVEfmt |AVI LIST)|OggS\0|ID3[\x02-\x04]\0|fLaC\0|FLV\x01|\x1aE\xdf\xa3"
     rb"|\0.{3}(?:ftyp|moov|mdat|free|wide)"
     # fonts, programs
     rb"|wOF[F2](?:\0\x01\0\0|OTTO|true)|OTTO\0|\0\x01\0\0\0|\0asm|\x7fELF|\xca\xfe\xba\xbe",
@@ -42,6 +43,9 @@ def is_binary(page: bytes, encoding: str) -> bool:
     if _SIGNATURE.match(page):
         return True
     sample = page[:_SAMPLE_BYTES]
+    if encoding == "utf-16":
+        # with a byte order mark
+        return False
     if encoding.startswith("utf-16"):
         text = sample.decode(encoding, "replace").rstrip("\0")
         return sum(map(_is_odd, text)) > len(text) * MAX_CONTROLS
@@ -50,7 +54,7 @@ def is_binary(page: bytes, encoding: str) -> bool:
     sample = sample.strip(b"\0")
     if is_text_like(sample) or looks_like_html(sample):
         return False
-    return encoding not in ("utf-8", "utf-8-sig") or 0 in sample
+    return 0 in sample or not is_utf8(sample)
 
 
 def _is_odd(character: str) -> bool:

@@ -31,6 +31,9 @@ _META_BYTES = 4096
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _META = re.compile(rb"""<meta[\s/][^>]*?charset\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE)
 
+_ALPHABETS = bytes(range(9))
+"""In UTF-16 the upper bytes of characters from Latin to Arabic."""
+
 _NOT_ASCII = bytes(range(0x80, 0x100))
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
@@ -69,7 +72,7 @@ def encoding_of(data: bytes, charset: str | None = None, is_html: bool = True) -
             return encoding
     meta = _meta(data) if is_html else None
     declared = [encoding for encoding in (_python_name(charset), meta) if encoding]
-    if _is_utf8(data):
+    if is_utf8(data):
         if declared and all(_is_utf8_by_chance(data, name) for name in declared):
             return declared[0]
         # ISO-2022-JP is ASCII with escape sequences
@@ -111,7 +114,7 @@ def _meta(data: bytes) -> str | None:
     return "utf-8" if encoding and encoding.startswith("utf-16") else encoding
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
     """Return whether ``data`` is valid UTF-8.
 
     The last character may be cut off, unless it is the only one beyond ASCII.
@@ -126,8 +129,9 @@ def _is_utf8(data: bytes) -> bool:
 def _is_utf8_by_chance(data: bytes, declared: str) -> bool:
     """Return whether bytes that are valid UTF-8 may nevertheless be in the encoding declared."""
     if declared.startswith("utf-16"):
-        # only ASCII text in UTF-16 is also UTF-8: every other byte is zero
-        return data.count(0) * 4 > len(data)
+        # every other byte of most alphabets is a control character
+        high = len(data) - len(data.translate(None, _ALPHABETS))
+        return 0 in data and high * 4 > len(data)
     return (
         declared in _EAST_ASIAN
         and len(data) - len(data.translate(None, _CONTINUATION_BYTES)) < _MIN_CONTINUATION_BYTES

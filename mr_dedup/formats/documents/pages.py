@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.encoding import decode
+from mr_dedup.formats.documents.binary_files import is_binary
+from mr_dedup.formats.documents.encoding import encoding_of
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report
 
@@ -25,8 +26,8 @@ def read_page(
     """Add the document that ``content`` is to ``builder``; yield a batch if it is full.
 
     HTML may be in any encoding; text must be UTF-8, or UTF-16 with a byte order mark. A file
-    larger than the options allow is rejected, without being read further. The id is the name of
-    the file; fields are null.
+    larger than the options allow is rejected, without being read further. A binary file is skipped
+    and counted. The id is the name of the file; fields are null.
     """
     max_bytes = options.max_record_bytes
     data = content.read(max_bytes + 1)
@@ -36,7 +37,11 @@ def read_page(
     # raises if the file is damaged at its end
     content.read(1)
     try:
-        text = decode(data) if is_html else _decoded(data)
+        encoding = encoding_of(data) if is_html else _encoding_of_text(data)
+        if is_binary(data, encoding):
+            report.skip("media_type")
+            return
+        text = data.decode(encoding, "replace" if is_html else "strict")
         if is_html:
             text = html_text.text_of_html(text, options.html)
     except UnicodeDecodeError as error:
@@ -48,5 +53,5 @@ def read_page(
         yield from builder.full()
 
 
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-16" if data.startswith(_UTF16_MARKS) else "utf-8-sig")
+def _encoding_of_text(data: bytes) -> str:
+    return "utf-16" if data.startswith(_UTF16_MARKS) else "utf-8-sig"

@@ -1,0 +1,140 @@
+"""WARC files of kept records, as other programs read them: a gzip member or zstd frame a record."""
+
+import base64
+import contextlib
+import gzip
+import hashlib
+import itertools
+import json
+import random
+import zlib
+
+import pytest
+import zstandard
+from fastwarc.warc import ArchiveIterator
+from warcio.cli import main as warcio
+
+from tests.cli.running import Command, by_turns
+from tests.formats.documents.test_document_warc import page, record
+
+ITEM = "A farmer has nineteen sheep and buys four more on Friday, how many has she on Saturday?"
+PACK = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+
+
+def digest(data):
+    return base64.b32encode(hashlib.sha1(data).digest())
+
+
+def crawl(count):
+    """Return the records of a crawl, with digests: one of the crawler, requests and pages by turns.
+
+    Every fifth page is a copy of the one before it, every third has an item.
+    """
+    records = [record(-1, b"software: x\r\n", b"warcinfo", b"application/warc-fields")]
+    for number in range(count):
+        seed = number - (number % 5 == 4)
+        rng = random.Random(seed)
+        words = " ".join("".join(rng.choices("abcdefgh", k=6)) for _ in range(60))
+        item = f"<p>{ITEM}</p>" * (seed % 3 == 0)
+        body = f"<html><body><p>{words}</p>{item}</body></html>".encode()
+        block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+        digests = digest(block), digest(body)
+        more = b"WARC-Block-Digest: sha1:%s\r\nWARC-Payload-Digest: sha1:%s\r\n" % digests
+        records += [
+            record(number, b"GET / HTTP/1.1\r\n\r\n", b"request", b"application/http"),
+            record(number, block, more=more),
+        ]
+    return records
+
+
+def inputs(folder, records):
+    """Write files of every kind with all records, in one member or one each; return their paths."""
+    for (suffix, pack), packed_by in itertools.product(PACK.items(), ("file", "record")):
+        pieces = ([b"".join(records)] if packed_by == "file" else records) if suffix else records
+        path = folder / packed_by / f"a.warc{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"".join(map(pack, pieces)))
+        yield path
+
+
+def gzip_members(data):
+    while data:
+        member = zlib.decompressobj(31)
+        yield member.decompress(data)
+        assert member.eof
+        data = member.unused_data
+
+
+def zstd_frames(data):
+    while data:
+        # with its size in its header
+        assert zstandard.frame_content_size(data) > 0
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        yield frame.decompress(data)
+        assert frame.eof
+        data = frame.unused_data
+
+
+def seen_by_warcio(capfd, path, *words):
+    """Run a command of warcio, which must succeed; return the lines that it prints."""
+    with contextlib.suppress(SystemExit):
+        assert not warcio([*words, str(path)])
+    captured = capfd.readouterr()
+    assert captured.err == ""
+    return captured.out.splitlines()
+
+
+def assert_readable(path, records, capfd):
+    """Check that other programs find the records in a file, byte by byte where it says."""
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        assert list(zstd_frames(data)) == records
+    else:
+        if path.suffix == ".gz":
+            assert list(gzip_members(data)) == records
+        else:
+            assert data == b"".join(records)
+        assert seen_by_warcio(capfd, path, "check") == []
+        lines = map(json.loads, seen_by_warcio(capfd, path, "index", "-f", "offset"))
+        assert len([line["offset"] for line in lines]) == len(records)
+    with path.open("rb") as file:
+        assert sum(1 for _ in ArchiveIterator(file)) == len(records)
+
+
+@by_turns(
+    ("command",),
+    [["dedup"], ["decontaminate", "--action", "drop"]] * 2,
+    ["memory", "memory", "local", "local"],
+)
+def test_other_programs_read_what_is_kept(tmp_path, capfd, command, runner):
+    records = crawl(15)
+    more = []
+    if command[0] == "dedup":
+        expected = [page for number, page in enumerate(records[2::2]) if number % 5 != 4]
+    else:
+        expected = [page for page in records[2::2] if ITEM.encode() not in page]
+        items = tmp_path / "items.jsonl"
+        items.write_text(json.dumps({"question": ITEM}) + "\n")
+        more = ["--evals", items]
+    for number, path in enumerate(inputs(tmp_path, records)):
+        out = tmp_path / str(number)
+        name, *options = command
+        Command(name).done(capfd, path, "-o", out, *options, *more, "-r", runner)
+        (kept,) = (out / "documents").rglob("*.*")
+        assert kept.suffixes == path.suffixes
+        assert_readable(kept, expected, capfd)
+
+
+def test_old_line_ends_and_odd_fields(tmp_path, capfd):
+    """What is kept of such records is read as often as they are."""
+    records = [
+        page(number, f"<p>{'page':-<{number + 9}} {number}".encode() * 9) for number in range(9)
+    ]
+    records[1] = records[1].replace(b"WARC-Type", b"warc-type")
+    records[2] = records[2].replace(b"Content-Length: ", b"Content-Length:\r\n ", 1)
+    records[3] = records[3].replace(b"WARC/1.0", b"WARC/0.18")
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(gzip.compress(b"".join(records)))
+    Command("dedup").done(capfd, path, "-o", tmp_path / "out")
+    kept = (tmp_path / "out" / "documents" / "a.warc.gz").read_bytes()
+    assert list(gzip_members(kept)) == records
