@@ -9,7 +9,6 @@ import json
 import random
 import zlib
 
-import pytest
 import zstandard
 from fastwarc.warc import ArchiveIterator
 from warcio.cli import main as warcio

@@ -4,9 +4,11 @@ Counted are the calls that Python makes, and the bytes that are copied or search
 """
 
 import gzip
+import re
 import sys
 import tracemalloc
 import zlib
+from typing import NamedTuple
 
 import pytest
 from resiliparse.extract import html2text
@@ -41,6 +43,14 @@ def touched(monkeypatch):
     """Return a list whose first element counts the bytes that are copied out or searched."""
     count = [0]
 
+    class CountedPattern(NamedTuple):
+        pattern: re.Pattern
+
+        def search(self, data, start, stop):
+            found = self.pattern.search(data, start, stop)
+            count[0] += (found.end() if found else min(stop, len(data))) - start
+            return found
+
     class Counting(content.Content):
         def _copy(self, start, stop):
             data = super()._copy(start, stop)
@@ -59,9 +69,7 @@ def touched(monkeypatch):
             return data
 
         def search(self, pattern, start, stop, max_match_bytes=64):
-            found = super().search(pattern, start, stop, max_match_bytes)
-            count[0] += (found[1] if found else min(stop, len(self._buffer))) - start
-            return found
+            return super().search(CountedPattern(pattern), start, stop, max_match_bytes)
 
         def _fill(self, size):
             before = len(self._buffer)
@@ -99,6 +107,14 @@ HOSTILE = {
     "NULs before versions": lambda n: b"\0WARC/1.0" * n,
     "long headers": lambda n: (HEADER + b"X: " + b"x" * 30_000 + b"\r\n\r\n") * (n // 100),
     "lines": lambda n: HEADER + b"a:b\n" * 20 * n,
+    "records within a header without an end": lambda n: b"WARC/1.0\nab: " * 5 * n,
+    "records within a header": lambda n: b"WARC/1.0\nab: " * 5 * n + b"\n\n",
+    "records before what may be a length": lambda n: b"WARC/1.0\na:\n\n " * 5 * n + b"\nHTTP/1.1",
+    "many fields": lambda n: HEADER + b"a:\n" * 50 * n + b"Content-Length: 0\n\n",
+    "fields of one name": lambda n: HEADER + b"content-length\n" * 20 * n + b"\n",
+    "lengths": lambda n: HEADER + b"Content-Length: 9\n" * 20 * n + b"\n123456789\n\n",
+    "lines that go on": lambda n: HEADER + b"Content-Length:\n" + b" \n" * 50 * n + b" 9\n\n",
+    "blanks after names": lambda n: HEADER + (b"content-length" + b" " * 999) * n + b"\n\n",
     "empty records": lambda n: (HEADER + b"Content-Length: 0\r\n\r\n\r\n\r\n") * n,
 }
 

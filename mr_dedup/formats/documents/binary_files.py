@@ -20,7 +20,7 @@ _SIGNATURE = re.compile(
     rb"%PDF-[0-9]\.[0-9][ \t]*[\r\n]|%!PS-Adobe-[0-9]|\{\\rtf[0-9]"
     # images
     rb"|\x89PNG\r\n\x1a\n|\xff\xd8\xff[\xc0-\xfe]|GIF8[79]a(?=.{0,6}[\0-\x08])|RIFF.{4}WEBPVP8"
-    rb"|II\*\0|MM\0\*|BM.{4}\0\0\0\0|8BPS\0|AT&TFORM.{2}"
+    rb"|II\*\0|MM\0\*|BM.{4}\0\0\0\0|8BPS\0|AT&TFORM.{4}DJV"
     # archives, office files
     rb"|PK(?:\x03\x04|\x05\x06|\x07\x08)|Rar!\x1a\x07|7z\xbc\xaf\x27\x1c|BZh[1-9]1AY&SY"
     rb"|\x1f\x8b\x08|\xfd7zXZ\0|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|.{257}ustar[\0 ]"

@@ -137,8 +137,6 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
         return body
     if not _CUT_SIZE_LINE.match(body, at):
         content += body[at:]
-    if not content:
-        raise UndecodableError("its body is cut short before the data of its first chunk")
     return bytes(content)
 
 

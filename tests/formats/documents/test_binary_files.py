@@ -105,15 +105,12 @@ BINARY = {
     "noise": NOISE,
 }
 PROSE = "is what this page is about, and it has many words. "
+NAMES = """
+    PK BM GIF89a GIF87a RIFF RIFF1234WEBP %PDF-1.4 %PDF MZ ID3 Rar! 7z OggS fLaC FLV CWS II* MM
+    wOFF OTTO BZh91AY JFIF 8BPS SQLite PAR1 %! {\\rtf { ustar ELF ftyp moov MThd AT&TFORM BMP
+    """
 TEXTS = {
-    **{
-        name: (name + " " + PROSE * 20).encode()
-        for name in [
-            "PK", "BM", "GIF89a", "GIF87a", "RIFF", "RIFF size WEBP", "%PDF-1.4", "%PDF", "MZ", "ID3",
-            "Rar!", "7z", "OggS", "fLaC", "FLV", "CWS", "II*", "MM", "wOFF", "OTTO", "BZh91AY", "JFIF",
-            "8BPS", "SQLite format 3", "PAR1", "%!", "{\\rtf", "{", "ustar", "ELF", "ftyp", "moov mdat",
-        ]
-    },
+    **{name: f"{name} {PROSE * 20}".encode() for name in NAMES.split()},
     "a name": b"PK\nBM\r\nMM\n",
     "no words": b"",
     "blanks": b" \r\n" * 99,

@@ -135,6 +135,89 @@ def test_a_bad_page_is_rejected_and_the_others_are_kept(tmp_path, bad):
 
 
 @pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"", b"Content-Length: 50\r\n"),
+        (b"", b"content-length:\r\n 0050\r\n"),
+        (gzip.compress(b"<p>page")[:10], b"Content-Encoding: gzip\r\n"),
+        (gzip.compress(b"<p>page")[:11], b""),
+        (zstandard.compress(b"<p>page" * 9)[:9], b""),
+        (gzip.compress(b"") + b"<p>page", b""),
+        (brotli.compress(b"<p>page" * 9)[:5], b"Content-Encoding: br\r\n"),
+        (bytes(5000), b""),
+        (bytes(9) + b"\r\n" + bytes(9), b""),
+    ],
+    ids=range(9),
+)
+def test_a_page_that_is_empty_because_it_cannot_be_read_is_rejected(tmp_path, body, headers):
+    for type in (b"text/html", b"text/plain", b""):
+        reading = read(write(tmp_path, page(1), page(9, body, type, headers=headers), page(2)))
+        assert reading.texts == ["page 1", "page 2"]
+        assert reading.rejects.count == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"", b""),
+        (b"", b"Content-Length: 0\r\n"),
+        (gzip.compress(b""), b"Content-Encoding: gzip\r\n"),
+        (zlib.compress(b""), b"Content-Encoding: deflate\r\n"),
+        (zstandard.compress(b""), b""),
+        (b"0\r\n\r\n", b"Transfer-Encoding: chunked\r\n"),
+        (b"\xef\xbb\xbf", b"Content-Length: 3\r\n"),
+        (b"\r\n \r\n", b""),
+    ],
+    ids=range(8),
+)
+def test_a_page_without_a_text_is_empty(tmp_path, body, headers):
+    reading = read(write(tmp_path, page(1), page(2, body, headers=headers), page(3)))
+    assert reading.texts == ["page 1", "", "page 3"]
+    assert reading.reasons == []
+
+
+def test_a_record_without_a_type_is_rejected(tmp_path):
+    untyped = page(2).replace(b"WARC-Type: response\r\n", b"")
+    reading = read(write(tmp_path, page(1), untyped, page(3)))
+    assert reading.texts == ["page 1", "page 3"]
+    assert [reason for _, reason in reading.reasons] == [
+        "its page cannot be read: there is no WARC-Type"
+    ]
+
+
+@pytest.mark.parametrize("ending", ["warc", "warc.gz", "warc.zst"])
+def test_headers_of_any_length_up_to_the_limit(tmp_path, ending):
+    """Of records, and of HTTP: one field, or many."""
+    fields = [
+        b"WARC-JSON-Metadata: " + b"a" * 300_000 + b"\r\n",
+        b"X-A: %s\r\n" % (b"v" * 90) * 4000,
+    ]
+    records = [page(1, more=field) for field in fields]
+    records += [page(1, headers=field) for field in fields]
+    for long in records:
+        data = page(0) + long + page(2)
+        path = write(tmp_path, PACK[ending](data), name=f"a.{ending}")
+        limit = len(long)
+        reading = read(path, max_record_bytes=limit, keep_records=True)
+        assert reading.texts == ["page 0", "page 1", "page 2"]
+        assert reading.records[1] == long
+        reading = read(path, max_record_bytes=limit - 100)
+        assert reading.texts == ["page 0", "page 2"]
+        assert reading.rejects.count == 1
+
+
+def test_pages_after_what_the_server_sent_first(tmp_path):
+    first = b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
+    blocks = [b"".join(first[:count]) + b"HTTP/1.1 200 OK\r\n\r\n<p>a page" for count in range(3)]
+    path = write(
+        tmp_path, *(record(n, block) for n, block in enumerate(blocks)), record(9, first[0])
+    )
+    reading = read(path)
+    assert reading.texts == ["a page"] * 3
+    assert reading.rejects.skipped == {"http_status": 1}
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         b"garbage\r\nmore garbage\r\n\r\n",
@@ -145,10 +228,17 @@ def test_a_bad_page_is_rejected_and_the_others_are_kept(tmp_path, bad):
         page(9, length=10**17),
         page(9).replace(b"Content-Length: ", b"Content-Length: -"),
         page(9, length=10**30),
+        page(9, length=2**63),
+        page(9, length=2**64 + len(page(9))),
+        page(9).replace(b"Content-Length: ", b"Content-Length: +"),
+        page(9).replace(b"Content-Length: ", b"Content-Length: 0x"),
+        page(9).replace(b"Content-Length: ", b"Content-Length: 1e"),
+        page(9).replace(b"Content-Length: ", b"Content-Length: " + b"9" * 5000),
+        page(9).replace(b"Content-Length: ", b"Content-Length: \xd9\xa3"),
         page(9, more=b"X: " + b"x" * 1_000_000 + b"\r\n"),
         page(9)[:-20].replace(b"Content-Length", b"Length"),
     ],
-    ids=range(10),
+    ids=range(17),
 )
 @pytest.mark.parametrize("ending", ["warc", "warc.gz", "warc.zst"])
 def test_after_damage_reading_goes_on_with_the_next_record(tmp_path, bad, ending):
