@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_VALUE = re.compile(rb"[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)")
+_COLON = re.compile(rb"[ \t]*:")
+_VALUE_END = re.compile(rb"\n(?![ \t])|\Z")
+
+_FOLD = re.compile(rb"\r?\n[ \t]*")
 
 
 class HeaderFields:
@@ -21,7 +24,7 @@ class HeaderFields:
 
     def __init__(self, header: bytes) -> None:
         self._header = header
-        # not a list of fields: of a header of 64 MB it would take gigabytes
+        # not a list of fields: of a header of 64 MB they would take gigabytes
         self._lowered = b"\n" + header.lower()
 
     def get(self, name: str) -> str | None:
@@ -37,8 +40,11 @@ class HeaderFields:
         wanted = b"\n" + name.lower().encode()
         at = self._lowered.find(wanted)
         while at >= 0:
-            found = _VALUE.match(self._header, at + len(wanted) - 1)
-            if found is not None:
-                lines = map(bytes.strip, found.group(1).split(b"\n"))
-                yield b" ".join(filter(None, lines)).decode(errors="replace")
-            at = self._lowered.find(wanted, at + 1)
+            at += len(wanted)
+            colon = _COLON.match(self._header, at - 1)
+            if colon is not None:
+                end = _VALUE_END.search(self._header, colon.end())
+                assert end is not None
+                value = self._header[colon.end() : end.start()]
+                yield _FOLD.sub(b" ", value).strip().decode(errors="replace")
+            at = self._lowered.find(wanted, at)

@@ -47,9 +47,11 @@ _NEXT_RECORD = re.compile(
 """The beginning of a record; a pattern that begins with a literal is 30 times as fast."""
 
 _LENGTH = re.compile(
-    rb"\ncontent-length[ \t]*:(?:[ \t]|\r?\n[ \t])*0*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE
+    rb"\ncontent-length[ \t]*:[ \t\r\n]*0*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE
 )
-_LENGTH_FIELD = re.compile(rb"(?im)^content-length[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*")
+_LENGTH_FIELD = re.compile(rb"(?ims)^content-length[ \t]*:.*?\n(?![ \t])")
+
+_EMPTY_LINE = re.compile(rb"(?m)^\r*\n")
 
 _TRAILER_BYTES = 16
 _MAX_TRAILING_LINES = 4
@@ -215,8 +217,8 @@ def _cleaned(header: bytes) -> bytes:
     assert length is not None
     used = length.start() + 1
     header = _LENGTH_FIELD.sub(lambda it: it.group() if it.start() == used else b"", header)
-    kept = [line for line in header.split(b"\n") if line.rstrip(b"\r")]
-    return b"\n".join([*kept, b"\r" * header.endswith(b"\r\n"), b""])
+    # not split into lines: of a header of 64 MB these would take gigabytes
+    return _EMPTY_LINE.sub(b"", header) + (b"\r\n" if header.endswith(b"\r\n") else b"\n")
 
 
 def _with_length(offset: int, header: bytes, block: bytes) -> Record:
@@ -258,7 +260,10 @@ def _skip_padding(content: Content) -> int:
     """Skip bytes between records, before the first one only line ends; return how many NULs."""
     nuls = 0
     padding = _PADDING if content.position else _LINE_ENDS
-    while some := content.peek_some(_BLANK_BYTES):
+    # hardly ever more than two line ends
+    max_bytes = _TRAILER_BYTES
+    while some := content.peek_some(max_bytes):
+        max_bytes = _BLANK_BYTES
         size = len(some) - len(some.lstrip(padding))
         nuls += some.count(b"\0", 0, size)
         content.skip(size)
