@@ -332,7 +332,10 @@ def _unzstded(file: Readable, name: str) -> Iterator[bytes]:
             try:
                 content = decoder.decompress(piece)
             except zstandard.ZstdError as error:
-                raise _damage(name, offset, "zstd", str(error)) from error
+                reason = str(error)
+                if reason.endswith("Dictionary mismatch"):
+                    reason = "it needs a dictionary; decompress it by zstd -d -D DICTIONARY"
+                raise _damage(name, offset, "zstd", reason) from error
             offset += len(content)
             if content:
                 yield content
@@ -402,7 +405,4 @@ def _cut_short(name: str, offset: int, coding: str) -> FormatError:
 def _damage(
     name: str, offset: int, coding: str, why: str, kind: type[FormatError] = FormatError
 ) -> FormatError:
-    reason = f"not {coding} data, or damaged: {why}"
-    if coding == "zstd" and "Dictionary mismatch" in why:
-        reason = "is zstd data made with a dictionary, which is not read; decompress it first"
-    return kind(name, f"decompressed byte {offset}", reason)
+    return kind(name, f"decompressed byte {offset}", f"not {coding} data, or damaged: {why}")

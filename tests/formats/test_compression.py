@@ -162,9 +162,12 @@ def test_without_compression_the_file_itself_is_written():
         assert stream is file
 
 
-def test_zstd_dictionaries_are_named():
-    samples = [b'{"id": %d, "text": "hello %d"}' % (number, number) for number in range(2000)]
-    dictionary = zstandard.train_dictionary(4096, samples)
-    content = zstandard.ZstdCompressor(dict_data=dictionary).compress(b"".join(samples))
-    with pytest.raises(FormatError, match="is zstd data made with a dictionary"):
-        list(decompressed(io.BytesIO(content), "a.zst", "zstd"))
+def test_frames_that_need_a_dictionary_say_so():
+    texts = [b"some words of a page, number %d, and more" % (n * n) * 9 for n in range(200)]
+    dictionary = zstandard.train_dictionary(4000, texts)
+    data = zstandard.ZstdCompressor(dict_data=dictionary).compress(texts[0])
+    # as crawlers write it, at the beginning of a file
+    own = dictionary.as_bytes()
+    for begin in (b"", b"\x5d\x2a\x4d\x18" + len(own).to_bytes(4, "little") + own):
+        with pytest.raises(FormatError, match="it needs a dictionary; decompress it by zstd"):
+            list(decompressed(io.BytesIO(begin + data), "a.zst", "zstd"))

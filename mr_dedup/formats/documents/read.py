@@ -84,7 +84,7 @@ def _read(
     part: DocumentPart, options: ReadOptions, report: Report, builder: BatchBuilder
 ) -> Iterator[DocumentBatch]:
     file = part.file
-    # a reader is imported when it is needed: FastWARC and Resiliparse are not for JSONL
+    # a reader is imported when it is needed: Resiliparse is not for JSONL
     if file.format == "parquet":
         from mr_dedup.formats.documents.parquet import read_parquet
 
