@@ -40,7 +40,7 @@ from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
-from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place
+from mr_dedup.files.output_folders import locked, put_in_place, refuse_existing_folder
 from mr_dedup.files.outputs import folder_beside, whole_file
 from mr_dedup.formats.documents.files import find_documents
 from mr_dedup.formats.documents.read import read_documents
@@ -129,7 +129,7 @@ def compared(arguments: argparse.Namespace) -> list[str]:
     bands = all_bands(arguments)
     _check_arguments(arguments)
     with locked(arguments.out, print_warning):
-        _check_out(arguments.out, arguments.overwrite)
+        refuse_existing_folder(arguments.out, arguments.overwrite)
         truth = read_truth(arguments.truth)
         comparison, methods = _prepare(arguments, truth, bands)
         measurements = []
@@ -241,28 +241,6 @@ def read_texts(
 # the result
 
 
-def _check_out(out: Path, overwrite: bool) -> None:
-    """Raise MrDedupError if ``out`` cannot be written or replaced."""
-    if not os.path.lexists(out):
-        return
-    if not overwrite:
-        raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
-    if out.is_symlink() or not (is_empty(out) or _has_results(out)):
-        raise MrDedupError(f"{out}: not a result of mr-dedup compare, and not replaced")
-    others = sorted({path.name for path in out.iterdir()} - {RESULTS, *PLOTS})
-    if others:
-        raise MrDedupError(f"{out}: also contains {others[0]!r}, and is not replaced")
-
-
-def _has_results(out: Path) -> bool:
-    """Return whether a directory contains results with our heading: other tables have this name."""
-    table = out / RESULTS
-    if not table.is_file():
-        return False
-    with table.open("rb") as file:
-        return file.read(len(HEADING)) == HEADING
-
-
 def _write(
     out: Path, measurements: Sequence[Measurement], bands: Sequence[float], *, overwrite: bool
 ) -> None:
@@ -275,7 +253,5 @@ def _write(
             with whole_file(made / name) as file:
                 file.write(content)
         # again: another program may have created it meanwhile
-        _check_out(out, overwrite)
-        replaced = aside_for(out)
-        put_in_place(made, out, replaced)
-        shutil.rmtree(replaced, ignore_errors=True)
+        refuse_existing_folder(out, overwrite)
+        put_in_place(made, out)

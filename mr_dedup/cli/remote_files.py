@@ -215,7 +215,7 @@ def _refuse_existing(writes: dict[str, OutputUri], arguments: argparse.Namespace
 
 def _put(outputs: dict[OutputUri, Path], overwrite: bool) -> None:
     from mr_dedup.engines.reporting import transferring
-    from mr_dedup.storage.writing import put, remove
+    from mr_dedup.storage.writing import put, remove_files
 
     files = []
     for uri, path in outputs.items():
@@ -226,7 +226,7 @@ def _put(outputs: dict[OutputUri, Path], overwrite: bool) -> None:
             files.append((path, str(uri)))
         elif overwrite:
             # rejects, of which there are none now
-            remove(uri)
+            remove_files([uri])
     with transferring("copying", sum(path.stat().st_size for path, _ in files)):
         for path, uri_of_file in files:
             put(path, uri_of_file, overwrite)

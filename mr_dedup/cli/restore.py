@@ -27,30 +27,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup.files.inputs import is_at_or_below
-    from mr_dedup.files.output_folders import aside_for, locked, put_in_place
+    from mr_dedup.files.output_folders import locked, put_in_place, refuse_existing_folder
     from mr_dedup.files.outputs import folder_beside
     from mr_dedup.pipeline.restoring import restore
     from mr_dedup.pipeline.result_files import files_of
 
     out = arguments.out
     with locked(out, print_warning):
-        is_replaced = out.exists()
-        if is_replaced and not arguments.overwrite:
-            raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
-        if is_replaced and not out.is_dir():
-            raise MrDedupError(f"{out}: not a directory")
-        if is_replaced and is_at_or_below(local_path(arguments.result), out):
+        refuse_existing_folder(out, arguments.overwrite)
+        if out.exists() and is_at_or_below(local_path(arguments.result), out):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         files = files_of(arguments.result, arguments.scratch_settings)
         with folder_beside(out) as folder:
-            made, aside = folder / "restored", aside_for(out)
+            made = folder / "restored"
             made.mkdir()
             restored = restore(arguments.result, files, made)
-            put_in_place(made, out, aside)
-        if is_replaced:
-            import shutil
-
-            shutil.rmtree(aside, ignore_errors=True)
+            refuse_existing_folder(out, arguments.overwrite)
+            put_in_place(made, out)
     print_message(
         f"{counted(restored.files, 'file')}, {counted(restored.documents, 'document')} restored: "
         f"{out}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.file_lists import require_replaceable, write_list
 from mr_dedup.files.file_lock import FileLock
 
 
@@ -30,26 +31,51 @@ def require_parent(out: Path) -> None:
         raise MrDedupError(f"{out}: its directory {out.parent} does not exist")
 
 
-def aside_for(out: Path) -> Path:
-    """Return the name to which an existing ``out`` is renamed while it is replaced."""
-    return out.parent / f".{out.name}.old"
+def refuse_existing_folder(out: Path, overwrite: bool) -> None:
+    """Raise MrDedupError if the directory ``out`` may not be made, or not be replaced."""
+    require_parent(out)
+    if not os.path.lexists(out):
+        return
+    if not overwrite:
+        raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
+    require_replaceable(out)
 
 
-def put_in_place(made: Path, out: Path, replaced: Path) -> None:
-    """Rename ``made`` to ``out``, and an existing ``out`` to ``replaced``.
+def put_in_place(made: Path, out: Path, *, keeps_old: bool = False) -> None:
+    """Rename ``made``, which is complete, to ``out``, in place of an earlier one.
 
-    On failure the old one is renamed back, else the caller removes it. If the process is killed,
-    both still exist.
+    That has another name meanwhile; if ``keeps_old``, ``remove_replaced`` removes it. On failure it
+    is renamed back. If the process is killed, both still exist. Raises MrDedupError if it contains
+    files that no command has made.
     """
+    write_list(made)
+    replaced = _aside_for(out)
     try:
-        if out.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
+        if os.path.lexists(out):
+            remove_replaced(out)
             os.rename(out, replaced)  # noqa: PTH104 (a directory onto nothing)
+            # by this name nobody adds files
+            require_replaceable(replaced, str(out))
         os.rename(made, out)  # noqa: PTH104
     except BaseException:
-        if replaced.exists() and not out.exists():
+        if os.path.lexists(replaced) and not os.path.lexists(out):
             os.rename(replaced, out)  # noqa: PTH104
         raise
+    if not keeps_old:
+        remove_replaced(out)
+
+
+def remove_replaced(out: Path) -> None:
+    """Remove what ``out`` has replaced; raises MrDedupError if it contains others' files."""
+    replaced = _aside_for(out)
+    if os.path.lexists(replaced):
+        require_replaceable(replaced)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _aside_for(out: Path) -> Path:
+    """Return the name to which an existing ``out`` is renamed while it is replaced."""
+    return out.parent / f".{out.name}.old"
 
 
 def is_empty(folder: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +15,20 @@ from typing import Protocol
 
 from mr_dedup.engines.reporting import transferring
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.file_lists import (
+    FILE_LIST,
+    Sizes,
+    encoded_list,
+    require_replaceable,
+)
 from mr_dedup.files.inputs import is_at_or_below
-from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place, require_parent
+from mr_dedup.files.output_folders import (
+    is_empty,
+    locked,
+    put_in_place,
+    remove_replaced,
+    require_parent,
+)
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
 from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished, recorded_value
@@ -112,7 +125,6 @@ class LocalResult:
         self.out = out
         self.work = out.parent / f".{out.name}.unfinished"
         self._ended = out.parent / f".{out.name}.ended"
-        self._replaced = aside_for(out)
         self._replaces = False
 
     @property
@@ -172,10 +184,9 @@ class LocalResult:
         if out.exists() and any(is_at_or_below(Path(name), out) for name in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         self._replaces = overwrite
-        is_result = is_empty(out) or _is_result(out)
-        _refuse(
-            self, is_there=out.exists(), is_result=is_result, resume=resume, overwrite=overwrite
-        )
+        _refuse(self, is_there=os.path.lexists(out), resume=resume, overwrite=overwrite)
+        if os.path.lexists(out):
+            require_replaceable(out)
 
     def was_published(self) -> bool:
         """Return whether a run was killed after its result had appeared."""
@@ -192,7 +203,7 @@ class LocalResult:
         """
         if self.out.exists() and not self._replaces and not is_empty(self.out):
             raise _appeared(self)
-        put_in_place(self.work / RESULT, self.out, self._replaced)
+        put_in_place(self.work / RESULT, self.out, keeps_old=True)
         self.end()
 
     def end(self) -> None:
@@ -200,7 +211,7 @@ class LocalResult:
         if self.work.exists():
             shutil.rmtree(self._ended, ignore_errors=True)
             os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
-        shutil.rmtree(self._replaced, ignore_errors=True)
+        remove_replaced(self.out)
         shutil.rmtree(self._ended, ignore_errors=True)
 
 
@@ -310,7 +321,8 @@ class RemoteResult:
     @property
     def identity(self) -> Mapping[str, str]:
         """See ResultFolder.identity."""
-        return {DIRECTORY: recorded_value(self.work, DIRECTORY) or self._directory}
+        recorded = recorded_value(self.work, DIRECTORY)
+        return {DIRECTORY: recorded if _is_directory(recorded) else self._directory}
 
     @property
     def unfinished(self) -> str:
@@ -335,18 +347,45 @@ class RemoteResult:
             raise MrDedupError(f"{self.uri}: is read as well; choose another name for the result")
         require_writable(self.uri)
         self._replaces = overwrite
-        is_result = exists(joined(self.uri, SUMMARY))
-        # without a summary: copies that a killed run was making
-        is_there = is_result or (self.exists() and not self.has_unfinished())
-        _refuse(self, is_there=is_there, is_result=is_result, resume=resume, overwrite=overwrite)
+        _refuse(self, is_there=self._is_there(), resume=resume, overwrite=overwrite)
+        self._require_own(self.uri)
+
+    def _is_there(self) -> bool:
+        """Return whether there is anything but copies that a killed run was making."""
+        if exists(joined(self.uri, SUMMARY)):
+            return True
+        return self.exists() and not self._lists_of_move()
+
+    def _require_own(self, uri: str) -> Sizes:
+        """Return what is in the directory of the result, which is at ``uri`` now.
+
+        Raises MrDedupError if that is more than a run has made.
+        """
+        return writing.require_replaceable(uri, self.uri, self._lists_of_move())
+
+    def _lists_of_move(self) -> list[bytes]:
+        """Return the lists of what a killed run was replacing, and what it replaces that with."""
+        directory = self._recorded_directory()
+        names = (_MOVING, f"{RESULT}/{FILE_LIST}") if directory else ()
+        found = [writing.read_if_there(joined(self._beside, f"{directory}/{name}")) for name in names]
+        return [content for content in found if content is not None]
+
+    def _recorded_directory(self) -> str | None:
+        """Return the directory of the run that began last; None if there is none."""
+        content = writing.read_if_there(joined(self._beside, MANIFEST))
+        return None if content is None else _directory_of(content)
 
     def was_published(self) -> bool:
         """See ResultFolder.was_published."""
         if not (self.has_unfinished() and exists(joined(self.uri, SUMMARY))):
             return False
         self._fetch([MANIFEST])
-        kept = files_below(joined(self.address, RESULT))
-        return has_finished(self.work, "keep") and not kept
+        if not has_finished(self.work, "keep"):
+            return False
+        made = joined(self.address, RESULT)
+        lists = [writing.read_if_there(joined(uri, FILE_LIST)) for uri in (made, self.uri)]
+        # moved, or copied and not yet removed
+        return lists[0] == lists[1] is not None or not files_below(made)
 
     def fetch_unfinished(self) -> None:
         """See ResultFolder.fetch_unfinished."""
@@ -367,7 +406,9 @@ class RemoteResult:
         return joined(self._beside if name == MANIFEST else self.address, name)
 
     def discard(self) -> None:
-        """See ResultFolder.discard."""
+        """See ResultFolder.discard. What it has copied of its result is no result, and goes too."""
+        if self._lists_of_move() and not exists(joined(self.uri, SUMMARY)):
+            writing.remove_files([joined(self.uri, name) for name in self._require_own(self.uri)])
         shutil.rmtree(self.work, ignore_errors=True)
         writing.remove(self._beside)
 
@@ -388,12 +429,7 @@ class RemoteResult:
         """See ResultFolder.require_own. The manifest in the store is of the run that began last."""
         if not self._is_recorded:
             return
-        found = None
-        if self.has_unfinished():
-            content = writing.read_small(joined(self._beside, MANIFEST))
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                found = json.loads(content)["run"][DIRECTORY]
-        if found != self.identity[DIRECTORY]:
+        if self._recorded_directory() != self.identity[DIRECTORY]:
             writing.remove(self.address)
             raise TakenOverError(
                 f"{without_secrets(self.uri)}: another run has begun to write it, so this one ends"
@@ -408,7 +444,7 @@ class RemoteResult:
                 # of a task that was killed
                 writing.remove(file.uri)
             known.add(file.uri)
-        if not self._replaces and exists(joined(self.uri, SUMMARY)):
+        if not self._replaces and self._is_there():
             raise _appeared(self)
         made = sorted(path for path in (self.work / RESULT).rglob("*") if path.is_file())
         names = [str(path.relative_to(self.work)) for path in made]
@@ -416,8 +452,17 @@ class RemoteResult:
         self.record(
             [name for name in names if self._at(name) not in known] + [f"{RESULT}/{SUMMARY}"]
         )
-        writing.move_directory(made_there, self.uri, SUMMARY)
-        self.end()
+        lists = {
+            f"{RESULT}/{FILE_LIST}": encoded_list(writing.sizes_at(made_there)),
+            _MOVING: encoded_list(self._require_own(self.uri)),
+        }
+        for name, content in lists.items():
+            (self.work / name).write_bytes(content)
+            self._put(name)
+        writing.move_directory(made_there, self.uri, SUMMARY, self._require_own)
+        # what is left is removed by --resume
+        with contextlib.suppress(MrDedupError):
+            self.end()
 
     def end(self) -> None:
         """See ResultFolder.end."""
@@ -436,21 +481,22 @@ class RemoteResult:
 
 _TRANSFERS = 8
 
-ENTRIES = {
-    *("clusters", "counts", "cuts", "decisions", "documents", "dropped", "earlier_counts"),
-    *("fingerprints", "items", "matches", "occurrences", "passages", "rejected_items", "rejects"),
-    *("report.html", "signatures", SUMMARY),
-}
-"""What results have; a directory with anything else is not replaced."""
+_MOVING = "moving.json"
+"""What a result replaces, in the directory of its run: its list while files are copied."""
 
 
-def _is_result(folder: Path) -> bool:
-    """Return whether a directory is a result, which may be replaced, and nothing else."""
+def _directory_of(manifest: bytes) -> str | None:
+    """Return the directory of the run that a manifest is of; None if it states none."""
     try:
-        known = "documents_read" in json.loads((folder / SUMMARY).read_bytes())
-        return known and {path.name for path in folder.iterdir()} <= ENTRIES
-    except (OSError, ValueError, TypeError):
-        return False
+        found = json.loads(manifest)["run"][DIRECTORY]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if _is_directory(found) else None
+
+
+def _is_directory(name: object) -> bool:
+    """Return whether a manifest states the directory of a run: not one that leads elsewhere."""
+    return isinstance(name, str) and re.fullmatch("[0-9a-f]{16}", name) is not None
 
 
 def is_unfinished(name: str) -> bool:
@@ -465,15 +511,11 @@ def _appeared(folder: ResultFolder) -> MrDedupError:
     )
 
 
-def _refuse(
-    folder: ResultFolder, *, is_there: bool, is_result: bool, resume: bool, overwrite: bool
-) -> None:
+def _refuse(folder: ResultFolder, *, is_there: bool, resume: bool, overwrite: bool) -> None:
     """Raise MrDedupError if there is a result or an unfinished run that must stay."""
     name = without_secrets(folder.name)
     if is_there and not overwrite:
         raise MrDedupError(f"{name}: exists; give --overwrite to replace it")
-    if is_there and not is_result:
-        raise MrDedupError(f"{name}: not a result of mr-dedup dedup, and is not replaced")
     if not resume and not overwrite and folder.has_unfinished():
         raise MrDedupError(
             f"{name}: a run was interrupted; --resume continues it, --overwrite discards it"

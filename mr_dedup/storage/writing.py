@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import secrets
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.file_lists import FILE_LIST, Sizes, encoded_list, require_own
 from mr_dedup.files.io_errors import reading
 from mr_dedup.storage.errors import is_missing, storage_errors
 from mr_dedup.storage.listing import exists, files_below
 from mr_dedup.storage.retries import repeated
 from mr_dedup.storage.stores import open_store, require_writable, store_of
 from mr_dedup.storage.transfers import TRANSFERS
-from mr_dedup.storage.uris import file_name, joined, parent_of, without_secrets
+from mr_dedup.storage.uris import file_name, joined, name_below, parent_of, without_secrets
 
 _REQUESTS = 16
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.1, 5.0
@@ -56,7 +58,7 @@ def _put_and_rename(path: Path, uri: str, system: Any, target: str) -> None:
             system.makedirs(system._parent(target), exist_ok=True)
         repeated(uri, lambda: system.put_file(str(path), hidden))
         with storage_errors(uri):
-            _rename(system, hidden, target)
+            _renamed(system, hidden, target, overwrite=True)
     except BaseException:
         with contextlib.suppress(MrDedupError):
             remove(aside)
@@ -74,6 +76,16 @@ def read_small(uri: str) -> bytes:
     return repeated(uri, request)
 
 
+def read_if_there(uri: str) -> bytes | None:
+    """Return the content of a small file, None if there is none; raises MrDedupError."""
+    try:
+        return read_small(uri)
+    except MrDedupError as error:
+        if error.__cause__ is not None and is_missing(error.__cause__):
+            return None
+        raise
+
+
 def remove(uri: str) -> None:
     """Remove a file, or a directory with all in it, if there is one; raises MrDedupError."""
     system, path = open_store(uri)
@@ -81,11 +93,11 @@ def remove(uri: str) -> None:
         repeated(uri, lambda: _ignoring_missing(lambda: system.rm(path, recursive=True)))
         return
     # not fsspec's rm of a directory, which takes a name such as "kept[1]" for a pattern
-    _removed([file.uri for file in files_below(uri)])
+    remove_files([file.uri for file in files_below(uri)])
 
 
-def _removed(uris: Sequence[str]) -> None:
-    """Remove files."""
+def remove_files(uris: Sequence[str]) -> None:
+    """Remove files, those that there are; raises MrDedupError."""
 
     def request(uri: str) -> None:
         system, path = open_store(uri)
@@ -102,33 +114,82 @@ def _ignoring_missing(request: Callable[[], object]) -> None:
             raise
 
 
-def move_directory(made: str, target: str, last: str) -> None:
+def sizes_at(directory: str) -> dict[str, int | None]:
+    """Return the sizes of all files below a directory, by name."""
+    return {name_below(file.uri, directory): file.size_bytes for file in files_below(directory)}
+
+
+def put_list(directory: str, folder: Path) -> None:
+    """Write the list of all files below a directory, which is complete, to it.
+
+    Args:
+        directory: Its URI.
+        folder: A directory of this machine for a temporary file.
+    """
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        file.write(encoded_list(sizes_at(directory)))
+        file.flush()
+        put(Path(file.name), joined(directory, FILE_LIST), overwrite=True)
+
+
+def require_replaceable(
+    directory: str, name: str | None = None, lists: Sequence[bytes] = ()
+) -> Sizes:
+    """Return the files below a directory, if all are of its list or of further ones.
+
+    Raises MrDedupError otherwise; messages call it ``name``, by default its URI.
+    """
+    there = sizes_at(directory)
+    if there:
+        listed = read_if_there(joined(directory, FILE_LIST))
+        require_own(without_secrets(name or directory), there, listed, *lists)
+    return there
+
+
+Check = Callable[[str], Sizes]
+"""Returns the files below a directory; raises MrDedupError if it is not to be replaced."""
+
+
+def move_directory(
+    made: str, target: str, last: str, check: Check = require_replaceable
+) -> None:
     """Make the directory ``made`` the directory ``target``, and remove an existing ``target``.
 
     Where directories are renamed, at once. In an object store the file ``last`` of an existing
     target is removed first, the other files are replaced, and ``last`` is written last: a directory
     without it is incomplete. Copies are made within the store. If that fails, the copies that
-    replaced no file are removed. Raises MrDedupError.
+    replaced no file are removed. Only files that ``check`` returns are removed. Raises MrDedupError.
     """
     if store_of(target).renames:
-        _rename_directory(made, target)
+        _rename_directory(made, target, check)
         return
-    files = [file.uri.removeprefix(made.rstrip("/") + "/") for file in files_below(made)]
-    remove(joined(target, last))
-    before = {file.uri for file in files_below(target)}
+    files = list(sizes_at(made))
+    before = {joined(target, name) for name in check(target)}
     after = {joined(target, name) for name in files}
+    remove_files([joined(target, last)])
+    before.discard(joined(target, last))
     try:
         _copied([(joined(made, name), joined(target, name)) for name in files if name != last])
-        _removed(sorted(before - after))
+        remove_files(sorted(before - after))
         _copied([(joined(made, name), joined(target, name)) for name in files if name == last])
-    except BaseException:
-        with contextlib.suppress(MrDedupError):
-            _removed(sorted(after - before))
-        raise
-    remove(made)
+    except BaseException as error:
+        # the last one may be there, and only the response be lost
+        if not (isinstance(error, MrDedupError) and _is_there(joined(target, last))):
+            with contextlib.suppress(MrDedupError):
+                remove_files(sorted(after - before))
+            raise
+    with contextlib.suppress(MrDedupError):
+        remove_files([joined(made, name) for name in files])
 
 
-def _rename_directory(made: str, target: str) -> None:
+def _is_there(uri: str) -> bool:
+    """Return whether there is a file, as far as the store says."""
+    with contextlib.suppress(MrDedupError):
+        return exists(uri)
+    return False
+
+
+def _rename_directory(made: str, target: str, check: Check) -> None:
     system, source = open_store(made)
     _, path = open_store(target)
     replaced = joined(parent_of(target), f"_{file_name(target)}.{secrets.token_hex(4)}.old")
@@ -137,15 +198,19 @@ def _rename_directory(made: str, target: str) -> None:
     with storage_errors(target):
         system.makedirs(system._parent(path), exist_ok=True)
         if had:
-            system.mv(path, old)
+            _renamed(system, path, old)
         try:
-            system.mv(source, path)
+            if had:
+                # by this name nobody adds files
+                check(replaced)
+            _renamed(system, source, path)
         except BaseException:
             if had:
-                system.mv(old, path)
+                _renamed(system, old, path)
             raise
     if had:
-        remove(replaced)
+        with contextlib.suppress(MrDedupError):
+            remove(replaced)
 
 
 def _copied(pairs: Sequence[tuple[str, str]]) -> None:
@@ -192,6 +257,10 @@ def _in_parallel(requests: Sequence[Callable[[], None]]) -> None:
             raise
 
 
-def _rename(system: Any, source: str, target: str) -> None:
-    """Rename a file, in place of an existing one."""
-    system.mv(source, target, overwrite=True)
+def _renamed(system: Any, source: str, target: str, *, overwrite: bool = False) -> None:
+    """Rename a file or directory; a response that is lost does not make it a failure."""
+    try:
+        system.mv(source, target, overwrite=overwrite)
+    except Exception:
+        if system.exists(source) or not system.exists(target):
+            raise

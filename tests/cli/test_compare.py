@@ -23,7 +23,7 @@ from tests.fingerprints.test_simhash import oracle
 from tests.signatures import signature_oracle
 from tests.signatures.test_minwise import expected as min_hashes
 
-FILES = ["cost-f1.svg", "cost-verified-f1.svg", "precision-recall.svg", "results.csv"]
+FILES = [".files.json", "cost-f1.svg", "cost-verified-f1.svg", "precision-recall.svg", "results.csv"]
 
 
 @functools.cache
@@ -298,7 +298,7 @@ def test_hostile_ids_and_texts_leave_no_trace(capfd, tmp_path):
         assert all(each.isprintable() or each == "\n" for each in content)
         assert "script" not in content
         assert "cmd" not in content
-    for name in FILES[:3]:
+    for name in FILES[1:4]:
         root = ET.fromstring((out / name).read_text())
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert {each.tag.rpartition("}")[2] for each in root.iter()} <= {
@@ -445,18 +445,24 @@ def test_other_folders_are_not_replaced(capfd, tmp_path, one_method):
     done(capfd, *given)
     (out / "notes.txt").write_text("precious")
     before = files_of(out)
-    assert usage_error(capfd, *given) == f"{out}: also contains 'notes.txt', and is not replaced"
+    assert usage_error(capfd, *given) == (
+        f"{out}: contains 'notes.txt', which is not of its result, and is not replaced"
+    )
     assert files_of(out) == before
     (out / "notes.txt").unlink()
     for content in ("", "method,seconds\nmine,1\n"):
         (out / "results.csv").write_text(content)
-        assert "not a result of mr-dedup compare" in usage_error(capfd, *given)
-    (out / "results.csv").unlink()
-    assert "not a result of mr-dedup compare" in usage_error(capfd, *given)
-    assert sorted(files_of(out)) == FILES[:3]
+        assert usage_error(capfd, *given) == (
+            f"{out}: its file 'results.csv' was changed since it was made, and is not replaced"
+        )
+    (out / ".files.json").unlink()
+    assert "not a result of mr-dedup, and is not replaced" in usage_error(capfd, *given)
+    assert sorted(files_of(out)) == FILES[1:]
     # a file, and a link to a folder
     link = tmp_path / "link"
     link.symlink_to(out)
-    for path in (given[0], link):
-        said = usage_error(capfd, *given, "-o", path)
-        assert said == f"{path}: not a result of mr-dedup compare, and not replaced"
+    for path, reason in [
+        (given[0], "not a directory"),
+        (link, "is a link, and is not replaced; name what it leads to"),
+    ]:
+        assert usage_error(capfd, *given, "-o", path) == f"{path}: {reason}"

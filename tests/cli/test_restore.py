@@ -105,7 +105,7 @@ def cut(capfd, *options, docs=("docs", "more"), evals="exam.jsonl", out="out", a
 def contents(folder):
     """The records of each file: lines as they are, rows with their schema."""
     found = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
         name = str(path.relative_to(folder))
         if path.suffix == ".parquet":
             table = pq.read_table(path)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.file_lists import encoded_list
 from mr_dedup.storage.listing import exists, files_below
 from mr_dedup.storage.writing import move_directory, put, read_small, refuse_existing, remove
 from tests.storage.servers import Fault
@@ -91,9 +92,16 @@ def test_a_directory_becomes_another(writable):
     assert writable.read("result/kept/b/c") == b"made/b/c"
 
 
+def fill_listed(place, *names):
+    """Fill a directory ``kept``, with a list of its files."""
+    place.fill(*names)
+    sizes = {name.removeprefix("kept/"): len(name) for name in names}
+    place.write("kept/.files.json", encoded_list(sizes))
+
+
 def test_a_directory_replaces_another(writable):
-    writable.fill("kept/a", "kept/old", "kept/b/old", "kept/report.json", "kept2/a")
-    writable.fill("made/a", "made/b/c", "made/report.json")
+    fill_listed(writable, "kept/a", "kept/old", "kept/b/old", "kept/report.json")
+    writable.fill("kept2/a", "made/a", "made/b/c", "made/report.json")
     move_directory(writable.of("made"), writable.of("kept"), "report.json")
     assert names(writable) == ["kept/a", "kept/b/c", "kept/report.json", "kept2/a"]
     assert writable.read("kept/a") == b"made/a"
@@ -104,9 +112,9 @@ def test_a_directory_replaces_another(writable):
 def test_a_move_that_is_interrupted_leaves_no_complete_directory(request, kind):
     """Whatever request is the last one: report.json is there with all of one version, or not."""
     place = request.getfixturevalue(kind)
-    place.fill("kept/a", "kept/b", "kept/report.json", "kept/stale")
     contents = []
     for done in range(0, 60, 3):
+        fill_listed(place, "kept/a", "kept/b", "kept/report.json", "kept/stale")
         place.fill("made/a", "made/b", "made/report.json")
         proxied = place.proxy
         seen = iter(range(1 << 30))
@@ -119,10 +127,40 @@ def test_a_move_that_is_interrupted_leaves_no_complete_directory(request, kind):
         proxied.faults.clear()
         there = names(place, "kept")
         if "kept/report.json" in there:
+            there.remove("kept/.files.json") if "kept/.files.json" in there else None
             texts = {place.read(name).partition(b"/")[0] for name in there}
             assert texts in ({b"made"}, {b"kept"})
-        place.fill("kept/a", "kept/b", "kept/report.json", "kept/stale")
     assert {"moved", "failed"} <= set(contents)
+
+
+FOREIGN = {
+    "no list": (["kept/report.json", "kept/table.csv"], None),
+    "a file more": (["kept/report.json", "kept/note"], ["report.json"]),
+    "a hidden file": (["kept/report.json", "kept/.git/HEAD"], ["report.json"]),
+    "another list": (["kept/report.json", "kept/.files.json"], None),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_no_list_names_is_not_replaced(writable, kind):
+    there, listed = FOREIGN[kind]
+    writable.fill(*there, "made/report.json", "made/table.csv")
+    if listed:
+        sizes = {name: len(f"kept/{name}") for name in listed}
+        writable.write("kept/.files.json", encoded_list(sizes))
+    before = {name: writable.read(name) for name in names(writable)}
+    with pytest.raises(MrDedupError, match="kept: .*is not replaced$"):
+        move_directory(writable.of("made"), writable.of("kept"), "report.json")
+    assert {name: writable.read(name) for name in names(writable)} == before
+
+
+def test_a_file_of_another_size_is_not_replaced(writable):
+    fill_listed(writable, "kept/report.json", "kept/a")
+    writable.write("kept/a", b"somebody's own words")
+    writable.fill("made/report.json")
+    with pytest.raises(MrDedupError, match="its file 'a' was changed since it was made"):
+        move_directory(writable.of("made"), writable.of("kept"), "report.json")
+    assert writable.read("kept/a") == b"somebody's own words"
 
 
 class _After(Fault):

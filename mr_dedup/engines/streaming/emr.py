@@ -36,7 +36,13 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import exists, files_below
 from mr_dedup.storage.uris import file_name
-from mr_dedup.storage.writing import move_directory, refuse_existing, remove
+from mr_dedup.storage.writing import (
+    move_directory,
+    put_list,
+    refuse_existing,
+    remove,
+    require_replaceable,
+)
 
 PYTHON = "python3.11"
 """The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""
@@ -291,6 +297,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         if self.output is not None:
             self.output = self.output.rstrip("/")
             refuse_existing(self.output, overwrite)
+            require_replaceable(self.output)
 
     def deliver(self, folder: Path, overwrite: bool) -> tuple[Path, ...]:
         """Put the output where it is to be: at its URI, or into ``folder``; return its files."""
@@ -309,6 +316,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         if not overwrite and exists(self.output):
             raise MrDedupError(f"{self.output}: came into being while the job ran")
         try:
+            put_list(self._output_dir.rstrip("/"), folder.parent)
             move_directory(self._output_dir.rstrip("/"), self.output, "_SUCCESS")
         except MrDedupError as error:
             self._undelivered = self._output_dir
