@@ -19,8 +19,6 @@ key, it compares slices of them, and the column "cut" says so.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,8 +48,8 @@ from mr_dedup.hamming.planner import plan_self
 from mr_dedup.progress_bars import progress_bar
 from mr_dedup.report.compared_methods import ComparedMethod, KeyMethod, SimhashMethod
 from mr_dedup.report.comparison import Comparison, Measurement, Truth
-from mr_dedup.report.comparison_plots import PLOTS, plots
-from mr_dedup.report.comparison_tables import HEADING, to_csv, to_markdown
+from mr_dedup.report.comparison_plots import plots
+from mr_dedup.report.comparison_tables import to_csv, to_markdown
 from mr_dedup.signatures.methods import is_simhash, parse_methods, simhash_distance
 
 RESULTS = "results.csv"

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +34,7 @@ from mr_dedup.pipeline.results import SUMMARY
 from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished, recorded_value
 from mr_dedup.storage import writing
 from mr_dedup.storage.fetching import fetch
+from mr_dedup.storage.leases import Lease
 from mr_dedup.storage.listing import RemoteFile, exists, file_info, files_below
 from mr_dedup.storage.stores import require_writable
 from mr_dedup.storage.uris import file_name, joined, name_below, parent_of, without_secrets
@@ -95,10 +96,7 @@ class ResultFolder(Protocol):
         """
 
     def require_own(self) -> None:
-        """Raise TakenOverError if another run has begun to write the result.
-
-        What this one has written is removed then.
-        """
+        """Raise TakenOverError if another run has begun to write the result."""
 
     def publish(self) -> None:
         """Make the result appear, and remove everything else."""
@@ -238,7 +236,9 @@ class FetchedResult(LocalResult):
     @property
     def address(self) -> str:
         """See ResultFolder.address."""
-        return recorded_value(self.work, ADDRESS) or self._address
+        recorded = recorded_value(self.work, ADDRESS)
+        is_ours = isinstance(recorded, str) and parent_of(recorded) == parent_of(self._address)
+        return recorded if is_ours else self._address
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -305,7 +305,7 @@ class RemoteResult:
         self._copies = folder / "result"
         self._beside = joined(parent_of(self.uri), f".{file_name(self.uri)}.unfinished")
         self._directory = secrets.token_hex(8)
-        self._is_recorded = False
+        self._lease: Lease | None = None
         self._replaces = False
 
     @property
@@ -330,8 +330,14 @@ class RemoteResult:
         return self._beside
 
     def locked(self, warn: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
-        """Do nothing: stores have no locks. Of two runs the one goes on that began later."""
-        return contextlib.nullcontext()
+        """Keep other runs from writing the result in a block; see ``Lease``."""
+        return self._locked()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        lease = joined(parent_of(self.uri), f".{file_name(self.uri)}.lock")
+        with Lease(lease, self.uri) as self._lease:
+            yield
 
     def exists(self) -> bool:
         """See ResultFolder.exists."""
@@ -367,7 +373,9 @@ class RemoteResult:
         """Return the lists of what a killed run was replacing, and what it replaces that with."""
         directory = self._recorded_directory()
         names = (_MOVING, f"{RESULT}/{FILE_LIST}") if directory else ()
-        found = [writing.read_if_there(joined(self._beside, f"{directory}/{name}")) for name in names]
+        found = [
+            writing.read_if_there(joined(self._beside, f"{directory}/{name}")) for name in names
+        ]
         return [content for content in found if content is not None]
 
     def _recorded_directory(self) -> str | None:
@@ -391,7 +399,6 @@ class RemoteResult:
         """See ResultFolder.fetch_unfinished."""
         if self.has_unfinished():
             self._fetch([MANIFEST])
-            self._is_recorded = True
             self._fetch(files_of_stages(self.work))
 
     def _fetch(self, names: Sequence[str]) -> None:
@@ -420,17 +427,13 @@ class RemoteResult:
         with transferring("copying", total), ThreadPoolExecutor(_TRANSFERS) as pool:
             list(pool.map(self._put, others))
         self._put(last)
-        self._is_recorded = True
 
     def _put(self, name: str) -> None:
         writing.put(self.work / name, self._at(name), overwrite=True)
 
     def require_own(self) -> None:
-        """See ResultFolder.require_own. The manifest in the store is of the run that began last."""
-        if not self._is_recorded:
-            return
-        if self._recorded_directory() != self.identity[DIRECTORY]:
-            writing.remove(self.address)
+        """See ResultFolder.require_own. What is there is the other's, and stays."""
+        if self._lease is not None and not self._lease.is_owned():
             raise TakenOverError(
                 f"{without_secrets(self.uri)}: another run has begun to write it, so this one ends"
             )
@@ -456,6 +459,7 @@ class RemoteResult:
             f"{RESULT}/{FILE_LIST}": encoded_list(writing.sizes_at(made_there)),
             _MOVING: encoded_list(self._require_own(self.uri)),
         }
+        self.require_own()
         for name, content in lists.items():
             (self.work / name).write_bytes(content)
             self._put(name)

@@ -15,14 +15,15 @@ from typing import Any
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.file_lists import FILE_LIST, Sizes, encoded_list, require_own
 from mr_dedup.files.io_errors import reading
-from mr_dedup.storage.errors import is_missing, storage_errors
-from mr_dedup.storage.listing import exists, files_below
+from mr_dedup.storage.errors import is_missing, is_transient, storage_errors
+from mr_dedup.storage.listing import exists, file_info, files_below
 from mr_dedup.storage.retries import repeated
 from mr_dedup.storage.stores import open_store, require_writable, store_of
 from mr_dedup.storage.transfers import TRANSFERS
 from mr_dedup.storage.uris import file_name, joined, name_below, parent_of, without_secrets
 
 _REQUESTS = 16
+_COMPARED_BYTES = 1 << 20
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.1, 5.0
 
 
@@ -42,15 +43,72 @@ def put(path: Path, uri: str, overwrite: bool = False) -> None:
     with reading(path):
         size_bytes = path.stat().st_size
     system, target = open_store(uri)
-    if store_of(uri).renames:
-        _put_and_rename(path, uri, system, target)
-    else:
-        # an object appears when it is complete
-        repeated(uri, lambda: system.put_file(str(path), target))
+    try:
+        if store_of(uri).renames:
+            _put_and_rename(path, uri, system, target, overwrite)
+        else:
+            # an object appears when it is complete
+            mode = "overwrite" if overwrite else "create"
+            repeated(uri, lambda: system.put_file(str(path), target, mode=mode))
+    except MrDedupError as error:
+        # the store may have taken it, and only the response be lost
+        if not (_may_be_there(error) and _is_copy(uri, path)):
+            raise
     TRANSFERS.add_written(size_bytes)
 
 
-def _put_and_rename(path: Path, uri: str, system: Any, target: str) -> None:
+def _may_be_there(error: MrDedupError) -> bool:
+    """Return whether a request that ended with an error may have been carried out before."""
+    cause = error.__cause__
+    if cause is None:
+        return False
+    # of an upload in parts that was completed the store knows nothing any more
+    return is_transient(cause) or is_missing(cause) or isinstance(cause, FileExistsError)
+
+
+def _is_copy(uri: str, path: Path) -> bool:
+    """Return whether a file has the content of a local one, as far as the store says.
+
+    It is read, but only after a failure.
+    """
+    with contextlib.suppress(MrDedupError, OSError):
+        system, target = open_store(uri)
+        if repeated(uri, lambda: file_info(uri)).size_bytes != path.stat().st_size:
+            return False
+        with path.open("rb") as local, storage_errors(uri), system.open(target, "rb") as remote:
+            while data := local.read(_COMPARED_BYTES):
+                if remote.read(len(data)) != data:
+                    return False
+        return True
+    return False
+
+
+def create(uri: str, content: bytes) -> bool:
+    """Write a small file on the condition that there is none; return whether it is written.
+
+    Stores that know no such condition, which are few by now, replace it. Raises MrDedupError.
+    """
+    system, path = open_store(uri)
+
+    def request() -> None:
+        if store_of(uri).renames:
+            # HDFS has a name once only
+            with system.client.create(path) as file:
+                file.write(content)
+        else:
+            system.pipe_file(path, content, mode="create")
+
+    try:
+        repeated(uri, request)
+    except MrDedupError as error:
+        if error.__cause__ is None or not _may_be_there(error):
+            raise
+        # also if the response was lost
+        return read_if_there(uri) == content
+    return True
+
+
+def _put_and_rename(path: Path, uri: str, system: Any, target: str, overwrite: bool) -> None:
     aside = joined(parent_of(uri), f"_{file_name(uri)}.{secrets.token_hex(4)}")
     _, hidden = open_store(aside)
     try:
@@ -58,7 +116,7 @@ def _put_and_rename(path: Path, uri: str, system: Any, target: str) -> None:
             system.makedirs(system._parent(target), exist_ok=True)
         repeated(uri, lambda: system.put_file(str(path), hidden))
         with storage_errors(uri):
-            _renamed(system, hidden, target, overwrite=True)
+            _renamed(system, hidden, target, overwrite=overwrite)
     except BaseException:
         with contextlib.suppress(MrDedupError):
             remove(aside)
@@ -150,15 +208,14 @@ Check = Callable[[str], Sizes]
 """Returns the files below a directory; raises MrDedupError if it is not to be replaced."""
 
 
-def move_directory(
-    made: str, target: str, last: str, check: Check = require_replaceable
-) -> None:
+def move_directory(made: str, target: str, last: str, check: Check = require_replaceable) -> None:
     """Make the directory ``made`` the directory ``target``, and remove an existing ``target``.
 
     Where directories are renamed, at once. In an object store the file ``last`` of an existing
     target is removed first, the other files are replaced, and ``last`` is written last: a directory
     without it is incomplete. Copies are made within the store. If that fails, the copies that
-    replaced no file are removed. Only files that ``check`` returns are removed. Raises MrDedupError.
+    replaced no file are removed. Of ``target`` only files that ``check`` returns are removed.
+    Raises MrDedupError.
     """
     if store_of(target).renames:
         _rename_directory(made, target, check)

@@ -23,7 +23,13 @@ from tests.fingerprints.test_simhash import oracle
 from tests.signatures import signature_oracle
 from tests.signatures.test_minwise import expected as min_hashes
 
-FILES = [".files.json", "cost-f1.svg", "cost-verified-f1.svg", "precision-recall.svg", "results.csv"]
+FILES = [
+    ".files.json",
+    "cost-f1.svg",
+    "cost-verified-f1.svg",
+    "precision-recall.svg",
+    "results.csv",
+]
 
 
 @functools.cache

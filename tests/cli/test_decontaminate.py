@@ -167,7 +167,15 @@ def test_engines_and_divisions_give_the_same_result(
         read = {name: (out / name).read_bytes() for name in ("report.html", "summary.json")}
         results.append((tables, lines_of(out / "documents"), read))
     assert sorted(path.name for path in (files / "out").iterdir()) == sorted(
-        [".files.json", "documents", "items", "matches", names[action], "report.html", "summary.json"]
+        [
+            ".files.json",
+            "documents",
+            "items",
+            "matches",
+            names[action],
+            "report.html",
+            "summary.json",
+        ]
     )
     for other in results[1:]:
         assert other == results[0]

@@ -146,8 +146,8 @@ def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, seed
         lines[n] for n in kept
     )
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        ".files.json", "clusters", "counts", "decisions", "documents", "fingerprints", "report.html",
-        "summary.json",
+        ".files.json", "clusters", "counts", "decisions", "documents", "fingerprints",
+        "report.html", "summary.json",
     ]  # fmt: skip
 
 

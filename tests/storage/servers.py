@@ -266,6 +266,11 @@ class Fault:
     met: int = 0
 
 
+def lost(*_):
+    """What a proxy does that has passed a request on, and loses the response."""
+    raise ConnectionResetError
+
+
 _ERRORS = {
     503: b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>",
     500: b"<Error><Code>InternalError</Code><Message>We failed.</Message></Error>",

@@ -9,6 +9,7 @@ from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.pipeline.result_folder import FetchedResult
 from mr_dedup.pipeline.sharded import stages
+from mr_dedup.storage import leases
 from mr_dedup.storage.listing import file_info, files_below
 from mr_dedup.storage.uris import name_below
 from mr_dedup.storage.writing import put, read_small
@@ -96,29 +97,53 @@ def test_what_killed_tasks_were_writing_is_no_part_of_the_result(
     assert not files_below(writable.of(".kept.unfinished"))
 
 
-@pytest.mark.parametrize(
-    ("stage", "when"), [("fingerprint", "after"), ("resolve", "before"), ("keep", "after")]
-)
-def test_of_two_runs_the_later_one_goes_on(writable, tmp_path, capfd, monkeypatch, stage, when):
+@pytest.mark.parametrize("stage", ["fingerprint", "resolve", "keep"])
+@pytest.mark.parametrize("option", ["--overwrite", "--resume", None])
+def test_of_two_runs_the_first_one_goes_on(writable, tmp_path, capfd, monkeypatch, stage, option):
     # of as many documents, as large
     for name, seed in (("first", 1), ("second", 2)):
         path = write_jsonl(tmp_path / f"{name}.jsonl", made_up_documents(seed, 150))
         writable.write(f"{name}.jsonl", path.read_bytes())
-    second = ["dedup", writable.of("second.jsonl"), "-o"]
-    assert main([*second, str(tmp_path / "here")]) == 0
-    out = writable.of("kept")
+    first, out = ["dedup", writable.of("first.jsonl"), "-o"], writable.of("kept")
+    assert main([*first, str(tmp_path / "here")]) == 0
+    second = ["dedup", writable.of("second.jsonl"), "-o", out, *filter(None, [option])]
     usual = getattr(stages, stage)
 
-    def taken_over(*arguments):
+    def meanwhile(*arguments):
         monkeypatch.setattr(stages, stage, usual)
-        made = usual(*arguments) if when == "after" else None
-        assert main([*second, out, "--overwrite"]) == 0
-        # before: what it reads is gone
-        return usual(*arguments) if when == "before" else made
+        made = usual(*arguments)
+        capfd.readouterr()
+        assert main(second) == 2
+        assert "/kept: another run is writing it, process" in capfd.readouterr().err
+        return made
 
-    monkeypatch.setattr(stages, stage, taken_over)
+    monkeypatch.setattr(stages, stage, meanwhile)
+    assert main([*first, out]) == 0, capfd.readouterr().err
+    assert tables_of(downloaded(out, tmp_path / "there")) == tables_of(tmp_path / "here")
+    assert not files_below(writable.of(".kept.unfinished"))
+    assert not files_below(writable.of(".kept.lock"))
+
+
+@pytest.mark.parametrize("option", ["--overwrite", "--resume"])
+def test_a_run_that_was_taken_over_touches_nothing(writable, tmp_path, capfd, monkeypatch, option):
+    """As one of a machine that was stopped for long."""
+    path = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 150))
+    writable.write("pages.jsonl", path.read_bytes())
+    words = ["dedup", writable.of("pages.jsonl"), "-o"]
+    assert main([*words, str(tmp_path / "here")]) == 0
+    out, usual = writable.of("kept"), stages.resolve
+
+    def taken_over(*arguments):
+        monkeypatch.setattr(stages, "resolve", usual)
+        made = usual(*arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(leases.Lease, "_require_ended", lambda *_: None)
+            assert main([*words, out, option]) == 0, capfd.readouterr().err
+        return made
+
+    monkeypatch.setattr(stages, "resolve", taken_over)
     capfd.readouterr()
-    assert main(["dedup", writable.of("first.jsonl"), "-o", out]) == 2
+    assert main([*words, out]) == 2
     err = capfd.readouterr().err
     assert err.endswith("/kept: another run has begun to write it, so this one ends\n")
     assert "--resume continues" not in err
@@ -140,6 +165,7 @@ def test_a_run_that_reads_nothing_leaves_what_a_later_one_has_written(
         monkeypatch.setattr(stages, "fingerprint", usual)
         with monkeypatch.context() as patch:
             patch.setattr(stages, "keep", ended)
+            patch.setattr(leases.Lease, "_require_ended", lambda *_: None)
             assert main([*later, "--overwrite"]) == 130
         return usual(*arguments)
 

@@ -149,7 +149,7 @@ def test_what_no_list_names_is_not_replaced(writable, kind):
         sizes = {name: len(f"kept/{name}") for name in listed}
         writable.write("kept/.files.json", encoded_list(sizes))
     before = {name: writable.read(name) for name in names(writable)}
-    with pytest.raises(MrDedupError, match="kept: .*is not replaced$"):
+    with pytest.raises(MrDedupError, match=r"kept: .*is not replaced$"):
         move_directory(writable.of("made"), writable.of("kept"), "report.json")
     assert {name: writable.read(name) for name in names(writable)} == before
 
