@@ -39,7 +39,8 @@ from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
 from mr_dedup.files.output_folders import locked, put_in_place, refuse_existing_folder
-from mr_dedup.files.outputs import folder_beside, whole_file
+from mr_dedup.files.outputs import whole_file
+from mr_dedup.files.temporary import folder_beside
 from mr_dedup.formats.documents.files import find_documents
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects

@@ -230,7 +230,7 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
     """
     from mr_dedup.files.folders import Folder
     from mr_dedup.files.output_folders import require_parent
-    from mr_dedup.files.outputs import folder_beside
+    from mr_dedup.files.temporary import folder_beside
 
     if not temporary:
         yield folder

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup.files.inputs import is_at_or_below
     from mr_dedup.files.output_folders import locked, put_in_place, refuse_existing_folder
-    from mr_dedup.files.outputs import folder_beside
+    from mr_dedup.files.temporary import folder_beside
     from mr_dedup.pipeline.restoring import restore
     from mr_dedup.pipeline.result_files import files_of
 

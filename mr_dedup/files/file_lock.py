@@ -34,10 +34,7 @@ def take(descriptor: int) -> None:
     Forked processes do not inherit the lock: a task that outlives a killed command would keep it.
     Raises LockTakenError at once if it is taken, and OSError if the file system has no locks.
     """
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LockTakenError(_owner(descriptor)) from None
+    lock(descriptor)
     _close_in_children()
     _taken.add(descriptor)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -46,6 +43,17 @@ def take(descriptor: int) -> None:
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         except OSError:
             pass  # on a full disk the file stays empty
+
+
+def lock(descriptor: int) -> None:
+    """Lock an open file or directory, which forked processes inherit, until it is closed.
+
+    Raises LockTakenError at once if it is taken, and OSError if the file system has no locks.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LockTakenError(_owner(descriptor)) from None
 
 
 def release(descriptor: int) -> None:

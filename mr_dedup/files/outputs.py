@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import secrets
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -16,14 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.inputs import kind_of
 from mr_dedup.files.io_errors import cannot_be_written, writing
+from mr_dedup.files.temporary import file_beside
 from mr_dedup.interrupts import removed_at_forced_end
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _BUFFER_BYTES = 1 << 16
-_PREFIX_CHARACTERS = 40
-"""How much of a name a temporary name repeats: names have at most 255 bytes."""
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
@@ -52,9 +49,8 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     """
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
-    temporary = target.parent / f"{hidden_prefix(target)}{secrets.token_hex(8)}.part"
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        temporary, handle = file_beside(target)
     except OSError as error:
         raise cannot_be_written(path, error) from error
     try:
@@ -109,22 +105,6 @@ class _NamedFile(io.FileIO):
     def write(self, data: ReadableBuffer) -> int:
         with writing(self._path):
             return super().write(data)
-
-
-@contextlib.contextmanager
-def folder_beside(path: Path) -> Iterator[Path]:
-    """Yield a new hidden directory beside ``path``, which is removed when the block ends."""
-    folder = Path(tempfile.mkdtemp(prefix=hidden_prefix(path), suffix=".part", dir=path.parent))
-    try:
-        with removed_at_forced_end(folder):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def hidden_prefix(path: Path) -> str:
-    """Return how names of temporary files beside ``path`` begin; inputs skip such names."""
-    return f".{path.name[:_PREFIX_CHARACTERS]}."
 
 
 def _obstacle(path: Path, overwrite: bool) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.files.io_errors import writing
-from mr_dedup.files.outputs import folder_beside
+from mr_dedup.files.temporary import folder_beside
 from mr_dedup.formats import longs
 
 _Fingerprints = NDArray[np.uint64]

@@ -13,7 +13,8 @@ import mr_dedup
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files import temporary
 from mr_dedup.files.file_lock import FileLock
-from mr_dedup.files.temporary import PREFIX, removable_folder, temporary_folder
+from mr_dedup.files.outputs import whole_file
+from mr_dedup.files.temporary import PREFIX, folder_beside, removable_folder, temporary_folder
 
 OWNER = """
 import sys
@@ -97,6 +98,58 @@ def test_what_a_killed_process_left_goes_and_nothing_else(place):
         living.stdin.close()
         assert living.wait() == 0
     assert {*place.iterdir()} == others
+
+
+BESIDE = """
+import sys
+from pathlib import Path
+from mr_dedup.files.outputs import whole_file
+from mr_dedup.files.temporary import folder_beside
+with whole_file(Path(sys.argv[1], "out")) as file, folder_beside(Path(sys.argv[1], "made")) as made:
+    (made / "x").write_text("x")
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("next_one", ["whole_file", "folder_beside"])
+def test_what_a_killed_process_left_beside_an_output_goes(tmp_path, monkeypatch, next_one):
+    monkeypatch.setattr(temporary, "_cleaned", {})
+    (tmp_path / ".out.0123456789ab-cdef.part").write_text("of another boot")
+    os.mkfifo(tmp_path / f".out.{temporary._kernel()}pipe.part")
+    (tmp_path / f".out.{temporary._kernel()}note").write_text("a note")
+    others = {*tmp_path.iterdir()}
+    words = [sys.executable, "-c", BESIDE, str(tmp_path)]
+    processes = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    killed, living = processes
+    with killed, living:
+        for process in processes:
+            assert process.stdout.readline() == b"begun\n"
+        assert len({*tmp_path.iterdir()} - others) == 4
+        killed.kill()
+        killed.wait()
+        if next_one == "whole_file":
+            with whole_file(tmp_path / "another"):
+                assert len({*tmp_path.iterdir()} - others) == 3
+        else:
+            with folder_beside(tmp_path / "another"):
+                assert len({*tmp_path.iterdir()} - others) == 3
+        living.stdin.close()
+        assert living.wait() == 0
+    made = ["out", "another"] if next_one == "whole_file" else ["out"]
+    assert {*tmp_path.iterdir()} == {*others, *(tmp_path / name for name in made)}
+
+
+def test_many_outputs_of_a_directory_are_not_many_looks_at_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(temporary, "_cleaned", {})
+    looks, usual = [], temporary.remove_left_over
+    monkeypatch.setattr(temporary, "remove_left_over", lambda p: (looks.append(p), usual(p)))
+    for number in range(20):
+        with whole_file(tmp_path / str(number)):
+            pass
+    assert looks == [tmp_path]
 
 
 def test_folders_of_others_are_not_removed(place, monkeypatch):
