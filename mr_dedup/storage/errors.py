@@ -68,6 +68,7 @@ _TRANSIENT_NUMBERS = {
 }
 _TRANSIENT_STATUSES = {408, 425, 429}
 _TRANSIENT_NAMES = (
+    "Checksum",
     "ChunkedEncoding",
     "Connection",
     "Disconnected",
@@ -104,6 +105,15 @@ class ChangedError(MrDedupError):
 
 class ShortReadError(OSError):
     """A response with fewer bytes than were requested."""
+
+
+class ChecksumError(ShortReadError):
+    """A response with other bytes than were sent, by its checksum."""
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether an exception reports that bytes were changed on the way, by a checksum."""
+    return any("Checksum" in kind.__name__ for kind in type(error).__mro__)
 
 
 @contextlib.contextmanager

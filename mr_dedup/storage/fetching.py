@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import threading
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.io_errors import writing
 from mr_dedup.interrupts import removed_at_forced_end
-from mr_dedup.storage.errors import ChangedError, ShortReadError, is_transient
+from mr_dedup.storage.checksums import checksum_of_head, is_other, new_digest
+from mr_dedup.storage.errors import ChangedError, ShortReadError, is_damage, is_transient
 from mr_dedup.storage.listing import RemoteFile, file_info
 from mr_dedup.storage.retries import RETRIES, Retries, repeated
 from mr_dedup.storage.stores import open_store, store_of
@@ -69,14 +69,20 @@ def _copy_piece(file: RemoteFile, piece: Piece, write: Write, retries: Retries) 
         TRANSFERS.add_read(len(data))
 
     def request() -> OSError | None:
+        nonlocal arrived
         if arrived == piece.stop:
             return None
+        begin = arrived
         try:
             _request(file, system, path, Piece(arrived, piece.stop), take)
         except NoRangesError as error:
             return error
         except _LocalError as error:
             return error.error
+        except Exception as error:
+            if is_damage(error):
+                arrived = begin
+            raise
         if arrived < piece.stop:
             require_unchanged(file, retries)
             size = piece.stop - piece.start
@@ -308,30 +314,47 @@ def stream(
 
 def _check(file: RemoteFile, handle: int) -> None:
     """Raise FormatError if a copy does not have the checksum that the store reports."""
-    if file.checksum is None:
+    checksum, is_of_s3 = file.checksum, store_of(file.uri).protocol == "s3"
+    if checksum is None and is_of_s3 and file.size_bytes:
+        # of an object that was uploaded in parts the ETag is none
+        checksum = checksum_of_head(_head(file))
+    if checksum is None or _has(checksum, handle):
         return
-    kind, _, expected = file.checksum.partition(":")
-    digest = hashlib.new(kind, usedforsecurity=False)
+    if is_of_s3 and checksum.startswith("md5:"):
+        head = _head(file)
+        is_plain = head.get("ServerSideEncryption", "AES256") == "AES256"
+        if not is_plain or head.get("SSECustomerAlgorithm"):
+            # of an object that a key of KMS encrypts the ETag is none
+            checksum = checksum_of_head(head)
+            if checksum is None or _has(checksum, handle):
+                return
+    kind = checksum.partition(":")[0].upper()
+    raise FormatError(
+        without_secrets(file.uri), None, f"arrived with another {kind} than the store's"
+    )
+
+
+def _has(checksum: str, handle: int) -> bool:
+    """Return whether a local file has a checksum, or one that cannot be computed here."""
+    digest = new_digest(checksum.partition(":")[0])
+    if digest is None:
+        return True
     offset = 0
     while data := os.pread(handle, _CHUNK_BYTES, offset):
         digest.update(data)
         offset += len(data)
-    if digest.hexdigest() == expected or not _is_checksum(file):
-        return
-    raise FormatError(
-        without_secrets(file.uri), None, f"arrived with another {kind.upper()} than the store's"
-    )
+    return not is_other(digest, checksum)
 
 
-def _is_checksum(file: RemoteFile) -> bool:
-    """Return whether the version of a file of S3 is its MD5: not if a key of KMS encrypts it."""
-    if store_of(file.uri).protocol != "s3":
-        return True
+def _head(file: RemoteFile) -> dict[str, Any]:
+    """Return what S3 reports of an object, with its checksum."""
     system, path = open_store(file.uri)
     bucket, key, _ = system.split_path(path)
-    head = repeated(
-        file.uri, lambda: system.call_s3("head_object", Bucket=bucket, Key=key, **system.req_kw)
-    )
-    return head.get("ServerSideEncryption", "AES256") == "AES256" and not head.get(
-        "SSECustomerAlgorithm"
-    )
+
+    def request() -> dict[str, Any]:
+        found: dict[str, Any] = system.call_s3(
+            "head_object", Bucket=bucket, Key=key, ChecksumMode="ENABLED", **system.req_kw
+        )
+        return found
+
+    return repeated(file.uri, request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.checksums import described
 from mr_dedup.storage.errors import is_missing
 from mr_dedup.storage.globs import as_regex, fixed_part, is_glob, levels_of
 from mr_dedup.storage.retries import repeated
@@ -36,7 +36,7 @@ class RemoteFile:
         uri: Its URI.
         size_bytes: Its size; None if the store does not report it.
         version: What differs once the file is written anew: an ETag, a generation, a time.
-        checksum: ``md5:…`` or ``sha256:…`` in hexadecimal, where the store reports one.
+        checksum: Such as ``md5:…`` in hexadecimal, where the store reports one.
     """
 
     uri: str
@@ -303,10 +303,13 @@ def _checksum(info: Mapping[str, Any]) -> str | None:
     if large_file.get("sha256"):
         return f"sha256:{large_file['sha256']}"
     if info.get("md5Hash"):
-        return f"md5:{base64.b64decode(info['md5Hash']).hex()}"
+        return described("md5", str(info["md5Hash"]))
     content_md5 = (info.get("content_settings") or {}).get("content_md5")
     if content_md5:
         return f"md5:{bytes(content_md5).hex()}"
+    if info.get("crc32c"):
+        # of GCS, an object that was composed
+        return described("crc32c", str(info["crc32c"]))
     # of S3: the MD5 of an object that was uploaded at once and is not encrypted by KMS
     etag = _MD5.fullmatch(str(info.get("ETag", ""))) if "StorageClass" in info else None
     return f"md5:{etag[1]}" if etag else None

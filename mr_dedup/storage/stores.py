@@ -50,6 +50,8 @@ class Store:
         tries: How often a request is tried by this package: the store's own repeats some too.
         piece_bytes: How much one request reads. A package that does not stream buffers all of it.
         info_options: Arguments for fsspec's ``info``: a file's status now, not a remembered one.
+        put_options: Arguments for fsspec's ``put_file``, with which checksums are compared; S3's
+            package sends them anyway.
         options: Arguments for fsspec, which the user's configuration of fsspec overrides.
     """
 
@@ -63,6 +65,7 @@ class Store:
     piece_bytes: int = 8 << 20
     info_options: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    put_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 _S3 = Store(
@@ -77,9 +80,12 @@ _S3 = Store(
         },
     },
 )  # fmt: skip
-_GCS = Store("gs", "gcsfs", "gcs", options={"use_listings_cache": False})
+_GCS = Store(
+    "gs", "gcsfs", "gcs", options={"use_listings_cache": False},
+    put_options={"consistency": "md5"},
+)  # fmt: skip
 _AZURE = Store(
-    "abfs", "adlfs", "azure",
+    "abfs", "adlfs", "azure", put_options={"validate_content": True},
     options={
         "use_listings_cache": False,
         "connection_timeout": _CONNECT_SECONDS,

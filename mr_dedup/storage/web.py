@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from mr_dedup.storage.errors import ChangedError
+from mr_dedup.errors import FormatError, shortened
+from mr_dedup.storage.checksums import checksum_of_response, is_other, new_digest
+from mr_dedup.storage.errors import ChangedError, ChecksumError
 from mr_dedup.storage.listing import RemoteFile
+from mr_dedup.storage.uris import without_secrets
 
 _CHUNK_BYTES = 1 << 20
 _RANGE_NOT_SATISFIABLE = 416
@@ -42,6 +46,8 @@ def read_range(
         NoRangesError: For a server that sends whole files only, if the file is not read from its
             begin.
         ChangedError: If the server sends another version or size than the one of ``file``.
+        ChecksumError: If bytes were changed on the way, by a checksum that the server sends.
+        FormatError: If the server sends another range.
         Exception: Those of aiohttp and of ``take``.
     """
     import fsspec.asyn
@@ -56,13 +62,38 @@ def read_range(
             response.raise_for_status()
             _require_version(file, response.headers)
             size = stop - start
-            if response.status != 206 and start:
-                raise NoRangesError("the server sends whole files only")
+            if response.status != 206:
+                if start:
+                    raise NoRangesError("the server sends whole files only")
+                if response.content_length not in (None, file.size_bytes):
+                    raise ChangedError(file.uri)
+            elif (first := _first_byte(response.headers)) != start:
+                raise FormatError(
+                    without_secrets(file.uri), None,
+                    f"the server sends bytes from {first} on where those from {start} on are "
+                    "requested",
+                )  # fmt: skip
+            is_whole = size == file.size_bytes
+            checksum = checksum_of_response(response.headers, is_whole=is_whole)
+            digest = checksum and new_digest(checksum.partition(":")[0])
             while size and (data := await response.content.read(min(size, _CHUNK_BYTES))):
                 take(data)
                 size -= len(data)
+                if digest:
+                    digest.update(data)
+            # of a whole file that is sent in place of a range the rest is not read
+            is_read = response.status == 206 or is_whole
+            if checksum and digest and not size and is_read and is_other(digest, checksum):
+                raise ChecksumError("arrived with another checksum than the server's")
 
     fsspec.asyn.sync(system.loop, request)
+
+
+def _first_byte(headers: Any) -> str | int:
+    """Return the first byte of the range that a response is of, by its headers."""
+    said = headers.get("Content-Range", "")
+    found = re.fullmatch(r"\s*bytes\s+(\d{1,20})-\d+/(\d+|\*)\s*", said, re.ASCII | re.I)
+    return int(found[1]) if found else shortened(repr(said), 80)
 
 
 def _require_version(file: RemoteFile, headers: Any) -> None:

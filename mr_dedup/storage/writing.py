@@ -49,7 +49,8 @@ def put(path: Path, uri: str, overwrite: bool = False) -> None:
         else:
             # an object appears when it is complete
             mode = "overwrite" if overwrite else "create"
-            repeated(uri, lambda: system.put_file(str(path), target, mode=mode))
+            options = store_of(uri).put_options
+            repeated(uri, lambda: system.put_file(str(path), target, mode=mode, **options))
     except MrDedupError as error:
         # the store may have taken it, and only the response be lost
         if not (_may_be_there(error) and _is_copy(uri, path)):
