@@ -16,6 +16,7 @@ import pyarrow as pa
 from mr_dedup.files.temporary import removable_folder
 from mr_dedup.formats.tables import read_table
 from mr_dedup.pipeline.result_files import damage_reported, files_of
+from mr_dedup.pipeline.summary import summary_of
 
 _REPORT_PIXELS = 700
 
@@ -62,8 +63,8 @@ class Result:
     @property
     def summary(self) -> dict[str, Any]:
         """Counts and options of the run, such as ``documents_read``."""
-        loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
-        return loaded
+        with summary_of(self._files.name_of("summary.json")):
+            return dict(json.loads(self._files.content("summary.json")))
 
     def _document_files(self) -> list[Path] | list[str]:
         return self._files.below("documents")

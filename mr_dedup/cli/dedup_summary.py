@@ -151,16 +151,14 @@ def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.formats.parts import read_lines
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
-    from mr_dedup.pipeline.summary import require_version
+    from mr_dedup.pipeline.summary import ResultCounts
 
     path = folder.local_copy(SUMMARY)
     if path is None:
         return  # a run that was killed had not written it
-    content = path.read_bytes()
-    require_version(folder.name, content)
-    summary = json.loads(content)
-    counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
-    if summary["rejected_records"]:
+    summary = ResultCounts.parse(folder.name, path, path.read_bytes())
+    counts = ReadCounts(documents=summary.documents_read, files=summary.files_read)
+    if summary.rejected_records:
         rejects = folder.local_copy(REJECTS)
         for lines in read_lines(rejects) if rejects else ():
             counts.add_lines(lines)

@@ -38,7 +38,7 @@ from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_name, input_names
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (
     Lengths,
@@ -141,7 +141,7 @@ def _documents_of_result(path: Path) -> int | None:
     Raises MrDedupError if it is one of another format version, or has no summary.
     """
     from mr_dedup.pipeline.results import DECISIONS, SUMMARY
-    from mr_dedup.pipeline.summary import require_version
+    from mr_dedup.pipeline.summary import ResultCounts
 
     summary = path / SUMMARY
     if not summary.is_file():
@@ -149,12 +149,7 @@ def _documents_of_result(path: Path) -> int | None:
             # as of a copy that is not whole
             raise MrDedupError(f"{path}: not a result of mr-dedup dedup: no {SUMMARY}")
         return None
-    content = summary.read_bytes()
-    try:
-        require_version(str(path), content)
-        return int(json.loads(content)["documents_read"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(summary, None, f"is damaged: {error}") from error
+    return ResultCounts.parse(str(path), summary, summary.read_bytes()).documents_read
 
 
 def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[np.int64] | None:

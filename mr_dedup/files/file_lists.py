@@ -98,6 +98,15 @@ def _entries(folder: str, prefix: str) -> Iterator[tuple[str, int | None]]:
         yield prefix, 0
 
 
+def refuse_links(folder: Path) -> None:
+    """Raise MrDedupError if a directory, if it is one, has links in it, or other special files."""
+    if not folder.is_dir():
+        return
+    for name, size in sizes_in(folder).items():
+        if size is None:
+            raise MrDedupError(f"{folder}: its {name!r} is not a regular file")
+
+
 def write_list(folder: Path) -> None:
     """Write the list of all files in a directory, which is complete, to it."""
     content = encoded_list(sizes_in(folder))

@@ -27,7 +27,7 @@ from mr_dedup.formats.kept_fingerprints import FILE
 from mr_dedup.formats.parts import file_batches
 from mr_dedup.pipeline.result_files import ResultFiles, damage_reported
 from mr_dedup.pipeline.results import DOCUMENTS, FINGERPRINTS, SUMMARY, require_below
-from mr_dedup.pipeline.summary import LaterRuns
+from mr_dedup.pipeline.summary import LaterRuns, summary_of
 
 _MAX_COMPARED = 100
 """Kept documents of a cluster whose texts are compared with one that is dissimilar to them."""
@@ -191,11 +191,13 @@ def _decision(files: ResultFiles, row: dict[str, Any]) -> Decision:
 
 def _criterion_of(files: ResultFiles) -> Criterion:
     """Return by what the texts of a result were compared."""
-    verify = json.loads(files.content(SUMMARY)).get("verify")
+    name = files.name_of(SUMMARY)
+    with summary_of(name):
+        verify = json.loads(files.content(SUMMARY)).get("verify")
     try:
         return SIMILAR if verify is None else Criterion.parse(str(verify))
     except ValueError as error:
-        raise MrDedupError(f"{files.name_of(SUMMARY)}: verify: {error}") from error
+        raise MrDedupError(f"{name}: verify: {error}") from error
 
 
 def _with_most_similar(
@@ -207,12 +209,13 @@ def _with_most_similar(
         return decision
     summary = files.content(SUMMARY)
     texts = _kept_texts(files, {own, *others}, summary)
-    known = json.loads(summary)
-    # of descriptions of features, as FeatureOptions has them
-    normalize = re.search(r", normalize (\w+)", known["features"])
-    options = FeatureOptions.parse(
-        known["shingles"], "binary", normalize.group(1) if normalize else "nfkc"
-    )
+    with summary_of(files.name_of(SUMMARY)):
+        known = json.loads(summary)
+        # of descriptions of features, as FeatureOptions has them
+        normalize = re.search(r", normalize (\w+)", known["features"])
+        options = FeatureOptions.parse(
+            known["shingles"], "binary", normalize.group(1) if normalize else "nfkc"
+        )
     numbers = [number for number in others if number in texts]
     if own not in texts or not numbers:
         return decision

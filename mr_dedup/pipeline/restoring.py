@@ -25,7 +25,7 @@ from mr_dedup.passages.cutting import unspliced
 from mr_dedup.passages.records import as_bytes, as_column, checksum
 from mr_dedup.pipeline.result_files import ResultFiles, damage_reported
 from mr_dedup.pipeline.results import DOCUMENTS, SUMMARY
-from mr_dedup.pipeline.summary import require_version
+from mr_dedup.pipeline.summary import ResultCounts, summary_of
 from mr_dedup.storage.uris import joined, name_below, without_secrets
 
 _LINES_BYTES = 4 << 20
@@ -94,18 +94,16 @@ def _described(result: str, files: ResultFiles) -> tuple[str, int]:
         raise MrDedupError(f"{result}: no such directory")
     if not files.has(SUMMARY):
         raise MrDedupError(f"{result}: {_NO_RESULT}: no {SUMMARY}")
-    summary = files.content(SUMMARY)
-    try:
+    summary, name = files.content(SUMMARY), files.name_of(SUMMARY)
+    with summary_of(name):
         content = json.loads(summary)
         # the options that cut, of passages and of decontaminate
         if not {"cut", "action"} & content.keys():
             raise MrDedupError(f"{result}: {_NO_RESULT}")
         if content.get("cut", "none") == "none" and content.get("action") != "cut":
             raise MrDedupError(f"{result}: nothing was cut out of its documents")
-        require_version(result, summary)
-        return str(content["reading"]["text_field"]), int(content["documents_cut"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(result, None, f"its {SUMMARY} is not one of mr-dedup: {error}") from error
+        cut = ResultCounts.parse(result, name, summary).documents_cut
+        return str(content["reading"]["text_field"]), cut
 
 
 def _rows(files: ResultFiles) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from mr_dedup.errors import FormatError
+from mr_dedup.files.file_lists import refuse_links
 from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.parts import in_order, part_files
@@ -151,6 +152,7 @@ def files_of(folder: str, scratch: ScratchSettings | None = None) -> ResultFiles
     """Return the files of the result in a directory, or at a URI: copies of them in ``scratch``."""
     if is_uri(folder):
         return RemoteFiles(folder, scratch or ScratchSettings())
+    refuse_links(local_path(folder))
     return LocalFiles(local_path(folder))
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.duplicate_counts import DuplicateCounts
 from mr_dedup.errors import FormatError, MrDedupError, newer
+from mr_dedup.files.file_lists import refuse_links
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.count_tables import COUNTS as COUNT_COLUMNS
 from mr_dedup.formats.count_tables import earlier_count_batches, results_counted
@@ -95,6 +96,7 @@ class EarlierResult:
         folder = fetched(name) if is_uri(name) else Path(name)
         if not folder.is_dir():
             raise MrDedupError(f"{name}: no such directory")
+        refuse_links(folder)
         try:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:

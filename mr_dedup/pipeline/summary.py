@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import msgspec
 from typing_extensions import NotRequired
 
-from mr_dedup.errors import FormatError, MrDedupError, newer
+from mr_dedup.errors import FormatError, MrDedupError, newer, shortened
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import HtmlText, ReadOptions
 from mr_dedup.formats.documents.rejects import SkipReason
@@ -212,6 +213,36 @@ class LaterRuns(msgspec.Struct, frozen=True):
             return msgspec.json.decode(content, type=cls)
         except (ValueError, RecursionError) as error:
             raise FormatError(path, None, f"lacks what later runs need: {error}") from error
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+
+
+class ResultCounts(msgspec.Struct):
+    """What commands read of the numbers in a summary."""
+
+    documents_read: Count
+    files_read: Count = 0
+    rejected_records: Count = 0
+    documents_cut: Count = 0
+
+    @classmethod
+    def parse(cls, name: str, path: Path | str, content: bytes) -> ResultCounts:
+        """Return those of the result ``name``; raises as ``require_version``, and FormatError."""
+        with summary_of(path):
+            require_version(name, content)
+            return msgspec.json.decode(content, type=cls)
+
+
+@contextlib.contextmanager
+def summary_of(path: Path | str) -> Iterator[None]:
+    """Raise FormatError for a summary, read in the block, that is not one of mr-dedup."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(path, None, f"is damaged: {shortened(str(error), 200)}") from error
+    except RecursionError as error:
+        raise FormatError(path, None, "is damaged: is nested too deeply") from error
 
 
 class _Versioned(msgspec.Struct):

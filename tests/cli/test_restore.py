@@ -347,7 +347,7 @@ def test_other_directories_are_no_results(folder, capfd):
         assert "out: nothing was cut" in restore.mistake(capfd, "out", "-o", "again")
     for content in ("[1]", "{", '{"action": "cut"}', '{"cut":' * 9000, "7"):
         (folder / "kept" / "summary.json").write_text(content)
-        assert "kept: " in restore.mistake(capfd, "kept", "-o", "again")
+        assert "kept/summary.json: is damaged: " in restore.mistake(capfd, "kept", "-o", "again")
     assert not (folder / "again").exists()
 
 
