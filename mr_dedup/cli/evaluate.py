@@ -39,6 +39,7 @@ from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejecte
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_name, input_names
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.file_lists import refuse_links
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (
     Lengths,
@@ -143,6 +144,7 @@ def _documents_of_result(path: Path) -> int | None:
     from mr_dedup.pipeline.results import DECISIONS, SUMMARY
     from mr_dedup.pipeline.summary import ResultCounts
 
+    refuse_links(path)
     summary = path / SUMMARY
     if not summary.is_file():
         if (path / DECISIONS).is_dir():

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import xxhash
 
 from mr_dedup.engines.events import log_event
@@ -99,11 +100,7 @@ class Stages:
         log_event("stage", stage=stage, **values)
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        try:
-            found = json.loads(self._path.read_bytes())
-            version, run, done = found["version"], found["run"], found["done"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise FormatError(self._path, None, f"is damaged: {error}") from error
+        version, run, done = _manifest(self._path)
         if version != _VERSION:
             raise MrDedupError(
                 f"{self._path}: is of version {version}, this mr_dedup continues runs of version "
@@ -120,7 +117,7 @@ class Stages:
                 raise MrDedupError(
                     f"--resume: {shown} was {_shown(before)}, is {_shown(now)}; start another run"
                 )
-        return dict(done)
+        return done
 
     def _write(self) -> None:
         manifest = {"version": _VERSION, "run": self._run, "done": self._done}
@@ -146,11 +143,32 @@ def has_finished(folder: Path, stage: str) -> bool:
 
 def files_of_stages(folder: Path) -> list[str]:
     """Return the files of the finished stages of the run in ``folder``; FormatError for damage."""
+    _, _, done = _manifest(folder / MANIFEST)
+    return [name for entry in done.values() for name in entry["files"]]
+
+
+class _Done(msgspec.Struct):
+    files: dict[str, str]
+    values: dict[str, Any]
+
+
+class _Manifest(msgspec.Struct):
+    version: int
+    run: dict[str, Any]
+    done: dict[str, _Done]
+
+
+def _manifest(path: Path) -> tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return version, inputs and options, and finished stages; FormatError for damage."""
     try:
-        done = json.loads((folder / MANIFEST).read_bytes())["done"]
-        return [name for entry in done.values() for name in entry["files"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FormatError(folder / MANIFEST, None, f"is damaged: {error}") from error
+        found = msgspec.convert(json.loads(path.read_bytes()), _Manifest)
+        done = msgspec.to_builtins(found.done)
+        for name in (name for entry in done.values() for name in entry["files"]):
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise ValueError(f"names a file elsewhere: {name}")
+        return found.version, found.run, done
+    except (RecursionError, ValueError) as error:
+        raise FormatError(path, None, f"is damaged: {error}") from error
 
 
 def checksum(path: Path) -> str:

@@ -72,7 +72,7 @@ def test_summaries(results, tmp_path, capfd, name):
                 assert len(error.splitlines()[-1]) < 600
 
 
-@pytest.mark.parametrize("name", ["summary.json", "documents/docs.jsonl", "documents", "link"])
+@pytest.mark.parametrize("name", ["summary.json", "documents", "link"])
 @pytest.mark.parametrize("result", ["first", "cut"])
 def test_links_are_not_followed(results, tmp_path, capfd, name, result):
     copy, elsewhere = tmp_path / "copy", tmp_path / "elsewhere"
