@@ -9,7 +9,7 @@ from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.pipeline.result_folder import FetchedResult
 from mr_dedup.pipeline.sharded import stages
-from mr_dedup.storage import leases
+from mr_dedup.storage import leases, writing
 from mr_dedup.storage.listing import file_info, files_below
 from mr_dedup.storage.uris import name_below
 from mr_dedup.storage.writing import put, read_small
@@ -231,3 +231,69 @@ def test_documents_of_this_machine_are_copied_once(writable, tmp_path):
     writable.write("copies/000002", b"cut off")
     uploaded(given, folder)
     assert [read_small(uri) for uri in uris] == [b"", b"y", b"xx", b"{}"]
+
+
+@pytest.fixture
+def interrupted(writable, tmp_path, monkeypatch):
+    """The words of a run that was interrupted, and the directory in which it was made."""
+    path = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 60))
+    writable.write("pages.jsonl", path.read_bytes())
+    words = ["dedup", writable.of("pages.jsonl"), "-o", writable.of("kept")]
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "resolve", ended)
+        assert main(words) == 130
+    return words
+
+
+@pytest.mark.parametrize("options", [["--resume"], ["--overwrite"], ["--resume", "--overwrite"]])
+@pytest.mark.parametrize("name", ["table.csv", "summary.json", "documents/pages.jsonl"])
+def test_what_others_put_there_meanwhile_stays(writable, capfd, interrupted, options, name):
+    writable.write(f"kept/{name}", b'{"documents_read": 7}')
+    assert main([*interrupted, *options]) == 2
+    error = capfd.readouterr().err
+    reason = "is not replaced" if "--overwrite" in options else "exists; give --overwrite"
+    assert f"/kept: {'not a result' if '--overwrite' in options else ''}" in error
+    assert reason in error
+    assert writable.read(f"kept/{name}") == b'{"documents_read": 7}'
+
+
+@pytest.mark.parametrize("option", ["--resume", "--overwrite"])
+@pytest.mark.parametrize("had", [False, True])
+def test_a_run_that_was_killed_while_it_copied_its_result(
+    request, tmp_path, capfd, monkeypatch, had, option
+):
+    s3 = request.getfixturevalue("s3")
+    for name, seed in (("old", 2), ("pages", 1)):
+        path = write_jsonl(tmp_path / f"{name}.jsonl", made_up_documents(seed, 60))
+        s3.write(f"{name}.jsonl", path.read_bytes())
+    words = ["dedup", s3.of("pages.jsonl"), "-o", s3.of("kept")]
+    assert main([*words[:-1], str(tmp_path / "here")]) == 0
+    if had:
+        assert main(["dedup", s3.of("old.jsonl"), *words[2:]]) == 0
+    usual = writing._copied
+
+    def killed(pairs):
+        # the first of them, and nothing is tidied up
+        usual(pairs[:2])
+        monkeypatch.setattr(writing, "remove_files", lambda uris: None)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_copied", killed)
+        assert main([*words, *(["--overwrite"] if had else [])]) == 130
+    monkeypatch.undo()
+    monkeypatch.setattr(command, "is_sharded", lambda runner: True)
+    names = [name_below(file.uri, s3.of("kept")) for file in files_below(s3.of("kept"))]
+    assert names
+    assert "summary.json" not in names
+    s3.write("kept/note", b"mine")
+    capfd.readouterr()
+    assert main([*words, option]) == 2
+    assert "contains 'note', which is not of its result, and is not replaced" in (
+        capfd.readouterr().err
+    )
+    writing.remove_files([s3.of("kept/note")])
+    assert main([*words, option]) == 0, capfd.readouterr().err
+    assert tables_of(downloaded(s3.of("kept"), tmp_path / "there")) == tables_of(tmp_path / "here")
+    for left in (".kept.unfinished", ".kept.lock"):
+        assert not files_below(s3.of(left))

@@ -1,0 +1,127 @@
+"""Directories that commands replace: only those that a command has made, with nothing else."""
+
+import shutil
+
+import pytest
+
+from mr_dedup.cli.main import main
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    docs = write_jsonl(folder / "docs.jsonl", made_up_documents(7))
+    question = " ".join(f"word{number}" for number in range(30))
+    exam = write_jsonl(folder / "exam.jsonl", [{"question": question}])
+    cut = folder / "cut"
+    assert main(["passages", str(docs), "--cut", "all", "-o", str(cut)]) == 0
+    commands = {
+        "dedup": ["dedup", docs],
+        "passages": ["passages", docs],
+        "decontaminate": ["decontaminate", docs, "--evals", exam],
+        "restore": ["restore", cut],
+    }
+    for name, words in commands.items():
+        assert main([*map(str, words), "-o", str(folder / f"of-{name}")]) == 0
+    return folder, commands
+
+
+def put_note(out):
+    (out / "note.txt").write_text("mine")
+
+
+def put_hidden(out):
+    (out / ".git").mkdir()
+    (out / ".git" / "HEAD").write_text("mine")
+
+
+def put_empty_directory(out):
+    (out / "plans").mkdir()
+
+
+def put_link(out):
+    (out / "elsewhere").symlink_to(out.parent)
+
+
+def put_dangling_link(out):
+    (out / "nowhere").symlink_to("nothing")
+
+
+def change(out):
+    path = max(path for path in out.rglob("[!.]*") if path.is_file())
+    path.write_bytes(path.read_bytes() + b"mine")
+
+
+def link_instead(out):
+    path = max(path for path in out.rglob("[!.]*") if path.is_file())
+    path.rename(out.parent / "moved")
+    path.symlink_to(out.parent / "moved")
+
+
+def put_note_below(out):
+    folder = next(path for path in [*out.glob("documents"), *out.glob("*"), out] if path.is_dir())
+    (folder / "note.txt").write_text("mine")
+
+
+def remove_list(out):
+    (out / ".files.json").unlink()
+
+
+def replace_list(out):
+    (out / ".files.json").write_text('{"files": {}, "checksum": ""}')
+
+
+def become_foreign(out):
+    shutil.rmtree(out)
+    out.mkdir()
+    (out / "summary.json").write_text('{"documents_read": 1, "format_version": 3}')
+    (out / "documents").mkdir()
+    (out / "documents" / "a.jsonl").write_text("mine")
+
+
+CHANGES = [
+    put_note, put_hidden, put_empty_directory, put_link, put_dangling_link, change, link_instead,
+    put_note_below, remove_list, replace_list, become_foreign,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["dedup", "passages", "decontaminate", "restore"])
+def test_what_is_no_whole_result_is_not_replaced(made, tmp_path, capfd, name):
+    folder, commands = made
+    words = [*map(str, commands[name]), "-o", str(tmp_path / "out"), "--overwrite"]
+    for change in CHANGES:
+        out = tmp_path / "out"
+        shutil.copytree(folder / f"of-{name}", out)
+        change(out)
+        before = files_of(tmp_path)
+        assert main(words) == 2, change.__name__
+        error = capfd.readouterr().err.splitlines()[-1]
+        assert error.startswith(f"mr-dedup: error: {out}: "), change.__name__
+        assert error.endswith(", and is not replaced"), change.__name__
+        assert files_of(tmp_path) == before
+        shutil.rmtree(out)
+        (tmp_path / "moved").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("name", ["dedup", "passages", "decontaminate", "restore"])
+def test_a_whole_result_is_replaced_where_it_was_copied(made, tmp_path, capfd, name):
+    folder, commands = made
+    out = tmp_path / "out"
+    shutil.copytree(folder / "of-dedup", out)
+    assert main([*map(str, commands[name]), "-o", str(out), "--overwrite"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / ".files.json").read_bytes() == (folder / f"of-{name}/.files.json").read_bytes()
+
+
+def test_a_directory_in_the_way_is_not_removed(made, tmp_path, capfd):
+    """By the name that the replaced result has meanwhile."""
+    folder, commands = made
+    shutil.copytree(folder / "of-restore", tmp_path / "out")
+    (tmp_path / ".out.old").mkdir()
+    (tmp_path / ".out.old" / "thesis.tex").write_text("mine")
+    before = files_of(tmp_path)
+    words = [*map(str, commands["restore"]), "-o", str(tmp_path / "out"), "--overwrite"]
+    assert main(words) == 2
+    assert ".out.old: not a result of mr-dedup" in capfd.readouterr().err
+    assert files_of(tmp_path) == before
