@@ -197,7 +197,8 @@ def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSetti
     output_dir = arguments.output_dir
     if output_dir and is_read_by_nodes(output_dir, arguments.runner):
         refuse_existing(output_dir.rstrip("/"), settings.overwrite)
-        require_replaceable(output_dir.rstrip("/"))
+        if arguments.runner == "emr":
+            require_replaceable(output_dir.rstrip("/"))
 
 
 def _refuse_cluster_arguments(arguments: argparse.Namespace, refused: Collection[str]) -> None:

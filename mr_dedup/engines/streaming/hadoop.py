@@ -174,8 +174,10 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
         if self.output is None:
             return
         self.output = self.output.rstrip("/")
-        if not overwrite and self._cluster.exists(self.output):
-            raise MrDedupError(f"{self.output}: exists; give --overwrite to replace it")
+        if self._cluster.exists(self.output):
+            if not overwrite:
+                raise MrDedupError(f"{self.output}: exists; give --overwrite to replace it")
+            self._cluster.require_output(self.output, self.output)
         # beside it, hidden from Hadoop: renamed when it is whole
         folder, _, name = self.output.rpartition("/")
         self._output_dir = f"{folder}/_{name}.{self._job_key}"

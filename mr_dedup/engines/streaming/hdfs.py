@@ -116,17 +116,30 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
     def replace(self, new: str, uri: str) -> None:
         """Rename the file or directory ``new`` to ``uri``, and remove the previous ``uri``.
 
-        If ``new`` cannot be renamed, both are as they were. Raises HadoopCommandError.
+        If ``new`` cannot be renamed, both are as they were. Raises HadoopCommandError, and
+        MrDedupError as ``require_output``.
         """
         folder, _, name = uri.rpartition("/")
         previous = f"{folder}/_{name}.{secrets.token_hex(4)}.replaced"
         self.rename(uri, previous)
         try:
+            self.require_output(previous, uri)
             self.rename(new, uri)
         except BaseException:
             self.rename(previous, uri)
             raise
         self.remove([previous])
+
+    def require_output(self, uri: str, name: str) -> None:
+        """Raise MrDedupError if a directory, called ``name``, has files that no job has written."""
+        listed = self.invoke_hadoop(["fs", "-ls", "-C", "-R", _literal(uri)], return_stdout=True)
+        assert isinstance(listed, bytes)
+        for path in listed.decode("utf-8", "replace").splitlines():
+            file = path.rpartition("/")[2]
+            if not re.fullmatch(r"part-\d+|_SUCCESS", file):
+                raise MrDedupError(
+                    f"{name}: contains {file!r}, which is not of a job, and is not replaced"
+                )
 
     def remove(self, uris: Sequence[str]) -> None:
         """Remove those of the files and directories that exist; raises HadoopCommandError."""

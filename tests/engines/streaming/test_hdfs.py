@@ -73,12 +73,14 @@ def test_reasons_are_found_among_what_java_prints():
     assert reason_of(refused) == "the cluster cannot be reached at localhost:9: Connection refused"
 
 
-@pytest.mark.parametrize("failing", [None, "first", "second"])
+@pytest.mark.parametrize("failing", [None, "first", "second", "foreign"])
 def test_a_folder_is_replaced_or_stays(failing, tmp_path, monkeypatch):
     """A stand-in of ``hadoop fs`` for folders of this machine, one of whose renames fails."""
     command = tmp_path / "hadoop"
     command.write_text(
-        '#!/bin/sh\nwhile [ "$1" != -mv ] && [ "$1" != -rm ]; do shift; done\n'
+        "#!/bin/sh\n"
+        'while [ "$1" != -mv ] && [ "$1" != -rm ] && [ "$1" != -ls ]; do shift; done\n'
+        'if [ "$1" = -ls ]; then exec find "$4" -mindepth 1; fi\n'
         'if [ "$1" = -rm ]; then shift 4; exec rm -r "$1"; fi\n'
         f"echo >>{tmp_path}/renames\n"
         f'if [ "$(wc -l <{tmp_path}/renames)" = "$FAILS" ]; then echo "mv: quota" >&2; exit 1; fi\n'
@@ -88,18 +90,22 @@ def test_a_folder_is_replaced_or_stays(failing, tmp_path, monkeypatch):
     new, there = tmp_path / "c" / "_new", tmp_path / "c" / "there"
     for folder in (new, there):
         folder.mkdir(parents=True)
-        (folder / folder.name).write_text("x")
-    monkeypatch.setenv("FAILS", {None: "0", "first": "1", "second": "2"}[failing])
+        (folder / "part-00000").write_text(folder.name)
+    monkeypatch.setenv("FAILS", {"first": "1", "second": "2"}.get(failing, "0"))
     cluster = ClusterFilesystem([str(command)])
     if failing is None:
         cluster.replace(str(new), str(there))
-        assert [path.name for path in (tmp_path / "c").rglob("*")] == ["there", "_new"]
+        assert [path.name for path in (tmp_path / "c").iterdir()] == ["there"]
+        assert (there / "part-00000").read_text() == "_new"
         return
-    with pytest.raises(HadoopCommandError, match="quota"):
+    if failing == "foreign":
+        (there / "notes.txt").write_text("mine")
+    reason = "contains 'notes.txt', which is not of a job" if failing == "foreign" else "quota"
+    with pytest.raises(MrDedupError, match=reason):
         cluster.replace(str(new), str(there))
     assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["_new", "there"]
-    assert (new / "_new").exists()
-    assert (there / "there").exists()
+    assert (new / "part-00000").read_text() == "_new"
+    assert (there / "part-00000").read_text() == "there"
 
 
 @pytest.fixture
