@@ -19,7 +19,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.listing import list_files
 from mr_dedup.storage.stores import store_of
 from mr_dedup.storage.uris import file_name, is_uri, joined, parent_of, without_secrets
-from mr_dedup.storage.writing import refuse_existing, require_replaceable
+from mr_dedup.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
     from mr_dedup.engines.spark.sessions import SparkSettings
@@ -197,8 +197,6 @@ def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSetti
     output_dir = arguments.output_dir
     if output_dir and is_read_by_nodes(output_dir, arguments.runner):
         refuse_existing(output_dir.rstrip("/"), settings.overwrite)
-        if arguments.runner == "emr":
-            require_replaceable(output_dir.rstrip("/"))
 
 
 def _refuse_cluster_arguments(arguments: argparse.Namespace, refused: Collection[str]) -> None:

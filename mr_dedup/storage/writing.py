@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.files.file_lists import FILE_LIST, Sizes, encoded_list, require_own
+from mr_dedup.files.file_lists import FILE_LIST, Sizes, require_own
 from mr_dedup.files.io_errors import reading
 from mr_dedup.storage.errors import is_missing, is_transient, storage_errors
 from mr_dedup.storage.listing import exists, file_info, files_below
@@ -176,19 +175,6 @@ def _ignoring_missing(request: Callable[[], object]) -> None:
 def sizes_at(directory: str) -> dict[str, int | None]:
     """Return the sizes of all files below a directory, by name."""
     return {name_below(file.uri, directory): file.size_bytes for file in files_below(directory)}
-
-
-def put_list(directory: str, folder: Path) -> None:
-    """Write the list of all files below a directory, which is complete, to it.
-
-    Args:
-        directory: Its URI.
-        folder: A directory of this machine for a temporary file.
-    """
-    with tempfile.NamedTemporaryFile(dir=folder) as file:
-        file.write(encoded_list(sizes_at(directory)))
-        file.flush()
-        put(Path(file.name), joined(directory, FILE_LIST), overwrite=True)
 
 
 def require_replaceable(

@@ -30,18 +30,19 @@ from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.emr_logs import EmrLogs, read_text, uris_below
 from mr_dedup.engines.streaming.failures import Explanation, Failure, explain, read_failures
+from mr_dedup.engines.streaming.hdfs import refuse_others
 from mr_dedup.engines.streaming.s3 import S3Files, aws_errors, default_region
 from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.file_lists import Sizes
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import exists, files_below
 from mr_dedup.storage.uris import file_name
 from mr_dedup.storage.writing import (
     move_directory,
-    put_list,
     refuse_existing,
     remove,
-    require_replaceable,
+    sizes_at,
 )
 
 PYTHON = "python3.11"
@@ -297,7 +298,13 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         if self.output is not None:
             self.output = self.output.rstrip("/")
             refuse_existing(self.output, overwrite)
-            require_replaceable(self.output)
+            self._require_output(self.output)
+
+    def _require_output(self, uri: str) -> Sizes:
+        """Return the files at a URI; raise MrDedupError if others than a job's are there."""
+        there = sizes_at(uri)
+        refuse_others(uri, there)
+        return there
 
     def deliver(self, folder: Path, overwrite: bool) -> tuple[Path, ...]:
         """Put the output where it is to be: at its URI, or into ``folder``; return its files."""
@@ -316,8 +323,8 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         if not overwrite and exists(self.output):
             raise MrDedupError(f"{self.output}: came into being while the job ran")
         try:
-            put_list(self._output_dir.rstrip("/"), folder.parent)
-            move_directory(self._output_dir.rstrip("/"), self.output, "_SUCCESS")
+            made = self._output_dir.rstrip("/")
+            move_directory(made, self.output, "_SUCCESS", self._require_output)
         except MrDedupError as error:
             self._undelivered = self._output_dir
             raise MrDedupError(f"{error}; the new result is in {self._output_dir}") from error

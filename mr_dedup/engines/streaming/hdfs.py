@@ -39,6 +39,15 @@ def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
     return {} if re.search(r"utf-?8", locale, re.IGNORECASE) else {"LC_ALL": "C.UTF-8"}
 
 
+def refuse_others(name: str, files: Iterable[str]) -> None:
+    """Raise MrDedupError if a directory, called ``name``, has files that no job has written."""
+    for file in files:
+        if not re.fullmatch(r"part-\d+|_SUCCESS", file):
+            raise MrDedupError(
+                f"{name}: contains {file!r}, which is not of a job, and is not replaced"
+            )
+
+
 class HadoopCommandError(MrDedupError):
     """The hadoop command failed; ``reason`` is its message, in one line."""
 
@@ -134,12 +143,8 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         """Raise MrDedupError if a directory, called ``name``, has files that no job has written."""
         listed = self.invoke_hadoop(["fs", "-ls", "-C", "-R", _literal(uri)], return_stdout=True)
         assert isinstance(listed, bytes)
-        for path in listed.decode("utf-8", "replace").splitlines():
-            file = path.rpartition("/")[2]
-            if not re.fullmatch(r"part-\d+|_SUCCESS", file):
-                raise MrDedupError(
-                    f"{name}: contains {file!r}, which is not of a job, and is not replaced"
-                )
+        paths = listed.decode("utf-8", "replace").splitlines()
+        refuse_others(name, [path.rpartition("/")[2] for path in paths])
 
     def remove(self, uris: Sequence[str]) -> None:
         """Remove those of the files and directories that exist; raises HadoopCommandError."""
