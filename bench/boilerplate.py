@@ -90,9 +90,9 @@ def resiliparse_main(html: str) -> str:
 
 
 READERS: dict[str, Callable[[str], str]] = {
-    "whole page": lambda html: text_of_html(html, "page"),
+    "whole page": lambda html: text_of_html(html, "page").text,
     "Resiliparse's main content": resiliparse_main,
-    "`--html main`": lambda html: text_of_html(html, "main"),
+    "`--html main`": lambda html: text_of_html(html, "main").text,
 }
 
 

@@ -69,7 +69,7 @@ def text_of(file: ArchivedFile) -> Text | Skipped:
         return Skipped.ENCODING
     if kind == "html":
         try:
-            text = text_of_html(text, "page")
+            text = text_of_html(text, "page").text
         except HtmlError:
             return Skipped.HTML
         if len(text.encode()) < MIN_BYTES:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from mr_dedup.formats.documents.options import HtmlText
 
@@ -100,8 +101,20 @@ class HtmlError(ValueError):
     """HTML that would take unbounded time or memory; its message is the reason of the reject."""
 
 
-def text_of_html(html: str, extent: HtmlText) -> str:
-    """Return the text of ``html`` on one line; scripts and styles are not text.
+class PageText(NamedTuple):
+    """The text of a page.
+
+    Attributes:
+        text: on one line.
+        cut_share: of the characters of the page's text, those that are not in it.
+    """
+
+    text: str
+    cut_share: float = 0.0
+
+
+def text_of_html(html: str, extent: HtmlText) -> PageText:
+    """Return the text of ``html``; scripts and styles are not text.
 
     Main content is that of Resiliparse, without the elements whose class, id or role marks adverts,
     notices of cookies, related pages, or links for sharing. Where it is
@@ -122,8 +135,8 @@ def text_of_html(html: str, extent: HtmlText) -> str:
             skip_elements=_FURNITURE,
         )
         if text.strip():
-            return text
-    return extract_plain_text(html, preserve_formatting=False, list_bullets=False)
+            return PageText(text)
+    return PageText(extract_plain_text(html, preserve_formatting=False, list_bullets=False))
 
 
 def _check(html: str) -> None:

@@ -248,7 +248,7 @@ class _Reader:
         if not isinstance(html, str):
             names = self._options.text_name, self._options.html_name
             raise _NoTextError("has neither {!r} nor {!r}".format(*names))
-        return text_of_html(html, self._options.html)
+        return text_of_html(html, self._options.html).text
 
 
 class _NoTextError(ValueError):

@@ -43,7 +43,7 @@ def read_page(
             return
         text = data.decode(encoding, "replace" if is_html else "strict")
         if is_html:
-            text = html_text.text_of_html(text, options.html)
+            text = html_text.text_of_html(text, options.html).text
     except UnicodeDecodeError as error:
         report.reject(error.start, f"is not {error.encoding.upper()}")
     except html_text.HtmlError as error:

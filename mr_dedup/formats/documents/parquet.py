@@ -226,7 +226,7 @@ class _Reader:
                 return data.decode()
             is_binary = not is_string(value.type)
             html = decode(data) if is_binary else data.decode()
-            return text_of_html(html, self._options.html)
+            return text_of_html(html, self._options.html).text
         names = self._options.text_name, self._options.html_name
         raise ValueError("has neither {!r} nor {!r}".format(*names))
 

@@ -100,7 +100,7 @@ def _add_document(
         raise _NoDocumentError("media_type")
     text = page.decode(encoding, "replace")
     if is_html:
-        text = html_text.text_of_html(text, options.html)
+        text = html_text.text_of_html(text, options.html).text
     id = next(filter(None, (_value(fields, name) for name in options.id_names)), "")
     builder.add(
         report.file,
