@@ -84,6 +84,72 @@ def test_names_that_only_look_like_those_of_furniture_stay(html):
     assert text_of_html(html.format(words), "main").text == words
 
 
+NAMED = [
+    '<div class="{}">%s</div>',
+    '<section class="box {}">%s</section>',
+    '<div id="{}"><div><div>%s</div></div></div>',
+    '<table class="{}"><tr><td>%s</td></tr></table>',
+    '<table><tr><td class="{}">%s</td></tr></table>',
+    '<ul class="{}"><li>%s</li></ul>',
+]
+CONTENT_NAMES = [*sorted(html_text._FURNITURE_NAMES), "modal", "sidebar", "hidden", "popup", "menu"]
+MARKED = [
+    "role=dialog", "role=complementary", "role=banner", "data-ad=1", "data-ad-slot=7", "hidden",
+    "aria-label=Advertisement", "id=div-gpt-ad-1", "id=onetrust-x", "aria-hidden=true",
+    "style='display:none'",
+]  # fmt: skip
+NOTICE = "<p>Meet the seller in a public place, and never send money in advance.</p>"
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        *(NAMED[number % len(NAMED)].format(name) for number, name in enumerate(CONTENT_NAMES)),
+        *(f"<div {mark}>%s</div>" for mark in MARKED),
+        *(f"<{tag}>%s</{tag}>" for tag in ("aside", "nav", "footer", "header")),
+    ],
+)
+def test_content_in_an_element_named_as_furniture_stays(element):
+    words = [f"word{number}" for number in range(60)]
+    for content in (
+        element % f"<h1>Item</h1><p>{' '.join(words)}</p>",
+        f"<div class=ad>{element % ' '.join(words)}</div>",
+        "<hr>".join(element % " ".join(words[at : at + 6]) for at in range(0, 60, 6)),
+    ):
+        page = f"<!doctype html><body><div id=wrap>{content}</div>{NOTICE}"
+        assert set(words) <= set(text_of_html(page, "main").text.split())
+
+
+@pytest.mark.parametrize("name", ["ad", "advert", "sponsored", "share", "newsletter", "social"])
+@pytest.mark.parametrize("template", [*NAMED[:-1], '<ol class="{}"><li>%s</li></ol>'])
+def test_a_long_text_is_no_furniture_beside_a_longer_notice(name, template):
+    words = [f"word{number}" for number in range(80)]
+    element = template.format(name) % f"<p>{' '.join(words)}</p>"
+    page = f"<!doctype html><body><div>{element}</div>{NOTICE * 40}"
+    assert set(words) <= set(text_of_html(page, "main").text.split())
+
+
+def test_links_and_scripts_do_not_make_an_advert_content():
+    links = "".join(f"<li><a href={n}>link number {n}</a>" for n in range(100))
+    scripts = f"<script>{'var x = 1; ' * 100}</script><style>{'p {} ' * 100}</style>"
+    page = f"<body><p>{'word ' * 60}</p><div class=ad>x <ul>{links}</ul>{scripts}</div>"
+    assert set(text_of_html(page, "main").text.split()) == {"word"}
+
+
+def test_the_share_that_was_cut():
+    assert text_of_html(PAGE, "page").cut_share == 0
+    main, page = (text_of_html(PAGE, extent) for extent in ("main", "page"))
+    assert main.cut_share == 1 - len(main.text) / len(page.text)
+    assert text_of_html("", "main") == ("", 0)
+
+
+def test_nested_furniture_takes_linear_time():
+    inside = "<div class=ad>" * 900 + "word " * 60_000
+    begun = time.process_time()
+    assert text_of_html(f"<body><p>{inside}", "main").text.count("word") == 60_000
+    assert time.process_time() - begun < 4
+
+
 def test_pages_with_planted_furniture():
     """Less of what surrounds an article than by Resiliparse alone, and all of the article."""
     from bench.boilerplate import READERS, measured
@@ -126,11 +192,11 @@ def test_depth_is_not_taken_from_elements_that_end_by_themselves():
 
 def test_what_the_parser_would_choke_on_is_refused():
     with pytest.raises(HtmlError, match="more than 500000 tags"):
-        text_of_html("<p>" * 500_001, "page").text
+        text_of_html("<p>" * 500_001, "page")
     for attribute in (' a{}="1"', " a{}", "/a{}=x", ' a{}="<"', " a{}='>'"):
         html = "<p" + "".join(map(attribute.format, range(20_000))) + ">x"
         with pytest.raises(HtmlError, match="attributes"):
-            text_of_html(html, "main").text
+            text_of_html(html, "main")
 
 
 def test_long_tags_and_texts_that_are_fine():
