@@ -6,9 +6,11 @@ import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict
 
+import numpy as np
 import pyarrow as pa
+from typing_extensions import NotRequired
 
 from mr_dedup.errors import errors_naming
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
@@ -29,6 +31,9 @@ REJECTED = "rejected_records"
 
 INCOMPLETE = "incomplete_files"
 """The counter of files that could not be read to their end."""
+
+PAGES, CUT = "html_pages", "html_cut_thousandths"
+"""The counters of pages of HTML, and of thousandths of them that are not in their texts."""
 
 SKIPPED = "skipped_"
 """The prefix of the counters of valid records that are not documents; a SkipReason follows."""
@@ -97,6 +102,20 @@ def local_chunk(
     return on_this_machine(chunk, part.scratch, part.next_path, is_kept)
 
 
+def cut_of_pages(counters: Mapping[str, int]) -> PagesSummary:
+    """Return how many pages of HTML were read, and the mean share that is not in their texts.
+
+    Empty if there are none.
+
+    >>> cut_of_pages({"html_pages": 4, "html_cut_thousandths": 1000})
+    {'html_pages': 4, 'html_cut_share': 0.25}
+    """
+    pages = counters.get(PAGES, 0)
+    if not pages:
+        return {}
+    return {"html_pages": pages, "html_cut_share": round(counters.get(CUT, 0) / pages / 1000, 4)}
+
+
 def skipped_records(counters: Mapping[str, int]) -> dict[SkipReason, int]:
     """Return how many records were skipped, by reason, from the counters of a job.
 
@@ -105,6 +124,13 @@ def skipped_records(counters: Mapping[str, int]) -> dict[SkipReason, int]:
     """
     counts = {reason: counters.get(SKIPPED + reason, 0) for reason in sorted(SKIP_PHRASES)}
     return {reason: count for reason, count in counts.items() if count}
+
+
+class PagesSummary(TypedDict):
+    """What is cut of pages of HTML; empty if there are none."""
+
+    html_pages: NotRequired[int]
+    html_cut_share: NotRequired[float]
 
 
 class TaskRejects:
@@ -168,16 +194,21 @@ class DocumentReading:
 
     def batches(self) -> Iterator[DocumentBatch]:
         """Yield the documents; raises as ``read_documents`` and ``local_chunk``."""
-        text_bytes = 0
+        text_bytes = pages = cut = 0
         report = self._rejects.report
         with local_chunk(self.chunk, self._part) as chunk:
             for batch in read_documents(chunk.parts, report, self._options):
                 self.documents += len(batch)
                 text_bytes += int(batch.text_lengths.sum())
+                if batch.cut_shares is not None:
+                    shares = batch.cut_shares[~np.isnan(batch.cut_shares)]
+                    pages += len(shares)
+                    cut += int(np.round(1000 * shares).sum())
                 yield batch
         counts = {DOCUMENTS: self.documents, TEXT_BYTES: text_bytes}
         counts[REJECTED] = report.counts.rejected
         counts[INCOMPLETE] = report.counts.incomplete_files
+        counts |= {PAGES: pages, CUT: cut} if pages else {}
         counts |= {SKIPPED + why: amount for why, amount in report.skipped.items()}
         self._counters.update(counts)
 

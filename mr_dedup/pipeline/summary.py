@@ -14,6 +14,7 @@ from mr_dedup.errors import FormatError, MrDedupError, newer, shortened
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import HtmlText, ReadOptions
 from mr_dedup.formats.documents.rejects import SkipReason
+from mr_dedup.jobs.reading import PagesSummary
 
 FORMAT_VERSION = 3
 """Of the files of a result. Raised when a file, a column or a key gets another name or meaning.
@@ -22,7 +23,7 @@ Results of version 1 do not have a version in their summaries.
 """
 
 
-class ReadingSummary(TypedDict):
+class ReadingSummary(PagesSummary):
     """What was read.
 
     ``documents_without_id`` only if there are any, and the fields of ids are not the default ones;

@@ -90,6 +90,8 @@ class Totals:
         incomplete_files: files that could not be read to the end.
         oversized_keys: keys of more documents than are all compared with one another.
         retained: kept documents that are near-duplicates of another kept one, by reason.
+        pages: pages of HTML.
+        cut_share: of their texts, the mean share that is not main content.
     """
 
     read: int
@@ -105,6 +107,8 @@ class Totals:
     incomplete_files: int = 0
     oversized_keys: int = 0
     retained: Mapping[str, int] = field(default_factory=dict)
+    pages: int = 0
+    cut_share: float = 0.0
 
     @property
     def all_dropped(self) -> int:
@@ -136,6 +140,8 @@ def totals_of(summary: StageSummary, kept_bytes: int, dropped_bytes: int) -> Tot
             for reason in (Reason.AMONG_FIRST, Reason.SAMPLED)
             if summary["reasons"].get(reason.key)
         },
+        pages=summary.get("html_pages", 0),
+        cut_share=summary.get("html_cut_share", 0.0),
     )
 
 

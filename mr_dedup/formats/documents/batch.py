@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -38,6 +39,8 @@ class DocumentBatch:
             record lacks one; None if there are none.
         records: the original records if the options keep them, else None: a LargeBinaryArray of
             JSON lines with their ends, WARC records or files; of Parquet a Table of all columns.
+        cut_shares: float32[n], of pages of HTML the share that is not in their texts, NaN of other
+            documents; None if there are no pages.
     """
 
     ids: pa.LargeStringArray
@@ -46,9 +49,11 @@ class DocumentBatch:
     offsets: NDArray[np.int64]
     fields: pa.Table | None = None
     records: pa.LargeBinaryArray | pa.Table | None = None
+    cut_shares: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        columns = (self.ids, self.texts, self.files, self.offsets, self.fields, self.records)
+        columns = (self.ids, self.texts, self.files, self.offsets, self.fields, self.records,
+                   self.cut_shares)  # fmt: skip
         lengths = {len(column) for column in columns if column is not None}
         if len(lengths) != 1:
             raise ValueError(f"columns: expected one length, got {sorted(lengths)}")
@@ -74,6 +79,7 @@ class _Chunk:
     offsets: NDArray[np.int64]
     fields: Sequence[LargeStrings]
     records: pa.LargeBinaryArray | pa.Table | None
+    cut_shares: NDArray[np.float32] | None = None
 
 
 class BatchBuilder:
@@ -94,11 +100,12 @@ class BatchBuilder:
         offsets: NDArray[np.int64],
         fields: Sequence[LargeStrings] = (),
         records: pa.LargeBinaryArray | pa.Table | None = None,
+        cut_shares: NDArray[np.float32] | None = None,
     ) -> None:
         """Add documents of one file as columns; ``fields`` in the order of the options."""
         self._flush_singles()
         files = np.full(len(ids), self._number(file), dtype=np.int32)
-        self._add(_Chunk(files, ids, texts, offsets, fields, records))
+        self._add(_Chunk(files, ids, texts, offsets, fields, records, cut_shares))
 
     def add(
         self,
@@ -108,11 +115,15 @@ class BatchBuilder:
         offset: int,
         fields: Sequence[str | None] = (),
         record: bytes = b"",
+        cut_share: float = math.nan,
     ) -> None:
-        """Add one document; ``record`` is ignored unless the options keep records."""
+        """Add one document; ``record`` is ignored unless the options keep records.
+
+        ``cut_share`` is that of a page.
+        """
         if self._single_bytes >= _CHUNK_BYTES:
             self._flush_singles()
-        self._singles.append((self._number(file), id, text, offset, fields, record))
+        self._singles.append((self._number(file), id, text, offset, fields, record, cut_share))
         # characters, not bytes, which is enough to decide when to stop
         self._single_bytes += len(id) + len(text) + _DOCUMENT_BYTES
         self._single_bytes += sum(len(value or "") for value in fields)
@@ -138,7 +149,7 @@ class BatchBuilder:
         self._clear_singles()
 
     def _clear_singles(self) -> None:
-        self._singles: list[tuple[int, str, str, int, Sequence[str | None], bytes]] = []
+        self._singles: list[tuple[int, str, str, int, Sequence[str | None], bytes, float]] = []
         self._single_bytes = 0
 
     def _number(self, file: str) -> int:
@@ -155,7 +166,7 @@ class BatchBuilder:
     def _flush_singles(self) -> None:
         if not self._singles:
             return
-        files, ids, texts, offsets, fields, records = zip(*self._singles, strict=True)
+        files, ids, texts, offsets, fields, records, shares = zip(*self._singles, strict=True)
         self._clear_singles()
         self._add(
             _Chunk(
@@ -165,6 +176,7 @@ class BatchBuilder:
                 np.array(offsets, dtype=np.int64),
                 [pa.array(column, pa.large_string()) for column in zip(*fields, strict=True)],
                 pa.array(records, pa.large_binary()) if self._options.keep_records else None,
+                None if all(map(math.isnan, shares)) else np.array(shares, np.float32),
             )
         )
 
@@ -185,6 +197,7 @@ class BatchBuilder:
             offsets=np.concatenate([chunk.offsets for chunk in self._chunks]),
             fields=pa.table(columns, names=names) if names else None,
             records=_joined_records([chunk.records for chunk in self._chunks]),
+            cut_shares=_joined_shares(self._chunks),
         )
 
 
@@ -193,6 +206,19 @@ def _concatenated(columns: Sequence[LargeStrings]) -> pa.LargeStringArray:
     for column in columns:
         arrays += column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     return pa.concat_arrays(arrays)
+
+
+def _joined_shares(chunks: Sequence[_Chunk]) -> NDArray[np.float32] | None:
+    if all(chunk.cut_shares is None for chunk in chunks):
+        return None
+    return np.concatenate(
+        [
+            np.full(len(chunk.ids), np.nan, np.float32)
+            if chunk.cut_shares is None
+            else chunk.cut_shares
+            for chunk in chunks
+        ]
+    )
 
 
 def _joined_records(

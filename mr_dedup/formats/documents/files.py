@@ -38,6 +38,7 @@ _FORMAT_OF_ENDING: dict[str, DocumentFormat] = {
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
+    ".xht": "html",
 }
 _SPLITTABLE = ("jsonl", "parquet", "warc")
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
+from mr_dedup.formats.documents.html_text import HtmlError, PageText, text_of_html
 from mr_dedup.formats.documents.json_strings import texts_of
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, listed_names
@@ -203,7 +203,7 @@ class _Reader:
                 decoded = self._decoder.decode(line)
                 id = self._id(decoded, offset)
                 fields = [_field_text(get(decoded)) for get in self._get_fields]
-                text = self._text(decoded)
+                page = self._page(decoded)
             except _NoTextError as error:
                 self._reject_without_text(line, offset, str(error))
             except (ValueError, RecursionError) as error:
@@ -212,7 +212,9 @@ class _Reader:
                 self._reject(offset, spread or _reason(error), rest_of_file=spread is not None)
             else:
                 record = line if line.endswith(b"\n") else line + b"\n"
-                self._builder.add(self._report.file, id, text, offset, fields, record)
+                self._builder.add(
+                    self._report.file, id, page.text, offset, fields, record, page.cut_share
+                )
             self._is_first = False
         self._count(1)
 
@@ -239,16 +241,16 @@ class _Reader:
         if self._line is not None:
             self._line += lines
 
-    def _text(self, record: Any) -> str:
+    def _page(self, record: Any) -> PageText:
         """Return the text; raise ValueError if there is none."""
         text = self._get_text(record)
         if isinstance(text, str):
-            return text
+            return PageText(text)
         html = self._get_html(record)
         if not isinstance(html, str):
             names = self._options.text_name, self._options.html_name
             raise _NoTextError("has neither {!r} nor {!r}".format(*names))
-        return text_of_html(html, self._options.html).text
+        return text_of_html(html, self._options.html)
 
 
 class _NoTextError(ValueError):

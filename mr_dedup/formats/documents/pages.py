@@ -42,14 +42,16 @@ def read_page(
             report.skip("media_type")
             return
         text = data.decode(encoding, "replace" if is_html else "strict")
-        if is_html:
-            text = html_text.text_of_html(text, options.html).text
+        page = (
+            html_text.text_of_html(text, options.html) if is_html else html_text.PageText(text)
+        )
     except UnicodeDecodeError as error:
         report.reject(error.start, f"is not {error.encoding.upper()}")
     except html_text.HtmlError as error:
         report.reject(0, str(error))
     else:
-        builder.add(report.file, report.file, text, 0, [None] * len(options.fields), data)
+        fields = [None] * len(options.fields)
+        builder.add(report.file, report.file, page.text, 0, fields, data, page.cut_share)
         yield from builder.full()
 
 

@@ -17,7 +17,7 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, LargeStrings
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.files import DocumentPart
-from mr_dedup.formats.documents.html_text import text_of_html
+from mr_dedup.formats.documents.html_text import PageText, text_of_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import (
     NoTextColumnError,
@@ -164,12 +164,12 @@ class _Reader:
         if found is None:
             valid, found = self._by_row(columns, offsets)
             rows, offsets = rows.filter(pa.array(valid)), offsets[valid]
-        ids, texts, fields = found
+        ids, texts, fields, shares = found
         records = rows if self._options.keep_records else None
-        self._builder.add_columns(self._report.file, ids, texts, offsets, fields, records)
+        self._builder.add_columns(self._report.file, ids, texts, offsets, fields, records, shares)
 
     def _at_once(self, columns: Mapping[str | None, pa.ChunkedArray]) -> _Documents | None:
-        """Return ids, texts and fields of all rows; None if any is unusual."""
+        """Return ids, texts, fields and shares of all rows; None if any is unusual."""
         if not self._columns.ids or self._columns.texts[0] != self._options.text_name:
             return None
         ids = _as_text(columns[self._columns.ids[0]])
@@ -182,30 +182,31 @@ class _Reader:
         if pc.max(pc.binary_length(texts)).as_py() > self._options.max_record_bytes:
             return None
         valid = [field for field in fields if field is not None]
-        return (ids, texts, valid) if len(valid) == len(fields) else None
+        return (ids, texts, valid, None) if len(valid) == len(fields) else None
 
     def _by_row(
         self, columns: Mapping[str | None, pa.ChunkedArray], offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], _Documents]:
-        """Return a mask of the valid rows, and their ids, texts and fields."""
+        """Return a mask of the valid rows, and what is read of them."""
         valid = np.zeros(len(offsets), dtype=bool)
-        found: list[tuple[str, str, list[str | None]]] = []
+        found: list[tuple[str, PageText, list[str | None]]] = []
         for number, offset in enumerate(offsets.tolist()):
             try:
-                id, text = self._id(columns, number), self._text(columns, number)
+                id, page = self._id(columns, number), self._page(columns, number)
                 fields = [_value(columns[name][number]) for name in self._columns.fields]
             except (ValueError, OverflowError, pa.ArrowException) as error:
                 self._report.reject(offset, _reason(error))
                 continue
             valid[number] = True
-            found.append((id or f"{self._report.file}:{offset}", text, fields))
+            found.append((id or f"{self._report.file}:{offset}", page, fields))
         return valid, (
             pa.array([id for id, _, _ in found], pa.large_string()),
-            pa.array([text for _, text, _ in found], pa.large_string()),
+            pa.array([page.text for _, page, _ in found], pa.large_string()),
             [
                 pa.array([fields[column] for _, _, fields in found], pa.large_string())
                 for column in range(len(self._columns.fields))
             ],
+            np.array([page.cut_share for _, page, _ in found], np.float32),
         )
 
     def _id(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> str | None:
@@ -213,7 +214,7 @@ class _Reader:
         values = (_value(columns[name][number]) for name in self._columns.ids)
         return next(filter(None, values), None)
 
-    def _text(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> str:
+    def _page(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> PageText:
         """Return the text of a row; raise ValueError if it has none that can be read."""
         for name in self._columns.texts:
             value = columns[name][number]
@@ -223,15 +224,15 @@ class _Reader:
             if len(data) > self._options.max_record_bytes:
                 raise ValueError(f"is longer than {self._options.max_record_bytes} bytes")
             if name == self._options.text_name:
-                return data.decode()
+                return PageText(data.decode())
             is_binary = not is_string(value.type)
             html = decode(data) if is_binary else data.decode()
-            return text_of_html(html, self._options.html).text
+            return text_of_html(html, self._options.html)
         names = self._options.text_name, self._options.html_name
         raise ValueError("has neither {!r} nor {!r}".format(*names))
 
 
-_Documents = tuple[LargeStrings, LargeStrings, Sequence[LargeStrings]]
+_Documents = tuple[LargeStrings, LargeStrings, Sequence[LargeStrings], NDArray[np.float32] | None]
 
 
 def _reason(error: Exception) -> str:

@@ -98,17 +98,17 @@ def _add_document(
     encoding = encoding_of(page, charset, is_html)
     if is_binary(page, encoding):
         raise _NoDocumentError("media_type")
-    text = page.decode(encoding, "replace")
-    if is_html:
-        text = html_text.text_of_html(text, options.html).text
+    decoded = page.decode(encoding, "replace")
+    read = html_text.text_of_html(decoded, options.html) if is_html else html_text.PageText(decoded)
     id = next(filter(None, (_value(fields, name) for name in options.id_names)), "")
     builder.add(
         report.file,
         id or f"{report.file}:{record.offset}",
-        text,
+        read.text,
         record.offset,
         [_value(fields, name) for name in options.fields],
         b"".join([record.header, record.block, RECORD_END]) if options.keep_records else b"",
+        read.cut_share,
     )
 
 

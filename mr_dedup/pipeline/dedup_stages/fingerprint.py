@@ -13,7 +13,7 @@ from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts
 from mr_dedup.jobs.fingerprint import WITHOUT_ID, WITHOUT_SEEN, refuse_fields, unordered_by
-from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
+from mr_dedup.jobs.reading import cut_of_pages, is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES, files_in
@@ -72,6 +72,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         # none, if the logs of a cluster are not read
         "skipped_records": skipped_records(output.counters),
     }
+    read.update(cut_of_pages(output.counters))  # type: ignore[typeddict-item]
     if output.counters.get(WITHOUT_ID):
         read["documents_without_id"] = output.counters[WITHOUT_ID]
     if output.counters.get(WITHOUT_SEEN):

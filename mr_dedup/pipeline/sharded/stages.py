@@ -43,6 +43,7 @@ from mr_dedup.jobs.reading import (
     DOCUMENTS,
     INCOMPLETE,
     REJECTED,
+    cut_of_pages,
     is_rejects,
     reject_lines,
     skipped_records,
@@ -139,6 +140,7 @@ def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
         "rejected_records": rejected,
         "incomplete_files": counters.get(INCOMPLETE, 0),
         "skipped_records": skipped_records(counters),
+        **cut_of_pages(counters),
     }
     for name in (WITHOUT_ID, WITHOUT_SEEN):
         if counters.get(name):
