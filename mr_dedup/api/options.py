@@ -23,6 +23,7 @@ class ReadingOptions(TypedDict, total=False):
     html: Literal["main", "page"]
     format: str
     max_record_size: Size
+    max_page_seconds: float
     strict: bool
     max_rejected: str
 

@@ -12,7 +12,7 @@ from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.remote_files import input_name
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.files import FORMATS
-from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
+from mr_dedup.formats.documents.options import MAX_PAGE_SECONDS, MAX_RECORD_BYTES, ReadOptions
 from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ OPTION_OF_PARAMETER = {
     "html_name": "--html-field",
     "html": "--html",
     "max_record_bytes": "--max-record-size",
+    "max_page_seconds": "--max-page-seconds",
     "features": "--features",
     "unit": "--features",
     "length": "--features",
@@ -56,6 +57,9 @@ def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = Tru
     add("--format", choices=FORMATS, help="of all files, if names do not show it")
     add("--max-record-size", type=byte_size, metavar="SIZE", default=MAX_RECORD_BYTES,
         help="reject records that are larger (default 64MB)")  # fmt: skip
+    add("--max-page-seconds", type=float, metavar="SECONDS", default=MAX_PAGE_SECONDS,
+        help="reject pages whose HTML takes more processor time to parse: so long for each MB, "
+        f"and an eighth of it for any page (default {MAX_PAGE_SECONDS:g})")  # fmt: skip
     add("--strict", action="store_true",
         help="end with an error at the first record that cannot be read")  # fmt: skip
     if not judged:
@@ -109,6 +113,7 @@ def read_options(
             fields=fields,
             keep_records=keep_records,
             max_record_bytes=arguments.max_record_size,
+            max_page_seconds=arguments.max_page_seconds,
             strict=arguments.strict,
         )
     except ValueError as error:

@@ -32,7 +32,8 @@ def engine_of(
         arguments: Those of a command that has ``--cores`` and ``--memory``.
         staging: The directory of the run for temporary files.
         settings: Those of a cluster, None on this machine.
-        cache: What jobs that are run one after the other keep of their inputs, in memory.
+        cache: What jobs that are run one after the other keep of their inputs: in memory, or in a
+            directory of tasks that are processes of their own.
     """
     if runner == "memory":
         table_bytes = memory_bytes(arguments) // _TABLES_SHARE
@@ -45,7 +46,10 @@ def engine_of(
     # importing mrjob takes 0.14 s
     from mr_dedup.engines.streaming.engine import StreamingEngine
 
-    return StreamingEngine(runner, staging, arguments.cores, settings, arguments.scratch_settings)
+    parts = None if cache is None else cache.folder
+    return StreamingEngine(
+        runner, staging, arguments.cores, settings, arguments.scratch_settings, parts
+    )
 
 
 def memory_bytes(arguments: argparse.Namespace) -> int:

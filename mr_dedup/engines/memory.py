@@ -1,7 +1,8 @@
 """Run a job on the threads of this process; tables go from step to step as objects.
 
-Kernels, Arrow and decompressors release the interpreter's lock, so threads use all cores. Tables
-between steps that exceed a memory budget are in a temporary file.
+Kernels, Arrow and decompressors release the interpreter's lock, so threads use all cores, and HTML
+is parsed in as many processes. Tables between steps that exceed a memory budget are in a temporary
+file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.ordered_tasks import OrderedTasks, Task
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.resources import core_count
+from mr_dedup.formats.documents.extraction import Extraction
 from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.part_cache import PartCache
@@ -35,6 +37,7 @@ class _Run(NamedTuple):
     tasks: OrderedTasks
     progress: Progress
     counters: Counters
+    extraction: Extraction
 
 
 class MemoryEngine:
@@ -84,7 +87,9 @@ class MemoryEngine:
         with contextlib.ExitStack() as stack:
             progress = stack.enter_context(Progress())
             tasks = stack.enter_context(OrderedTasks(self._threads, self._waiting_bytes))
-            run = _Run(tasks, progress, Counters())
+            # ends before the tasks, which may wait for it
+            extraction = stack.enter_context(Extraction(self._threads))
+            run = _Run(tasks, progress, Counters(), extraction)
             left = self._maps(job, inputs, run)
             for reduce in job.reduce_tasks():
                 store = stack.enter_context(TableStore(self._memory_bytes, self._folder))
@@ -94,11 +99,13 @@ class MemoryEngine:
     def _maps(self, job: Job, inputs: Sequence[Input] | Dataset, run: _Run) -> Iterator[Keyed]:
         tasks = [
             (f"map task {part.number} on {part.name}", partial(job.map_task, part))
-            for part in self._task_inputs(inputs)
+            for part in self._task_inputs(inputs, run.extraction)
         ]
         return self._in_order("map", tasks, run)
 
-    def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
+    def _task_inputs(
+        self, inputs: Sequence[Input] | Dataset, extraction: Extraction
+    ) -> Iterator[TaskInput]:
         if isinstance(inputs, Sequence):
             paths = [Path(item.location) for item in inputs]
             for number, item in enumerate(inputs):
@@ -111,6 +118,7 @@ class MemoryEngine:
                     cache=self._cache,
                     scratch=self._scratch,
                     next_path=following[0] if following else None,
+                    extraction=extraction,
                 )
             return
         assert isinstance(inputs, TableStore)

@@ -1,8 +1,10 @@
-"""What a process keeps of documents between jobs: sets of shingles, and where records begin."""
+"""What a process keeps of documents between jobs: sets of shingles, where records begin, texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import itertools
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +12,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets
 from mr_dedup.features.text_hashes import text_hashes
-from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.batch import DocumentBatch, KnownText
 from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.html_process import Extracted
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.part_cache import Cache
 
@@ -21,7 +24,7 @@ HASHES = ["text_hash_0", "text_hash_1"]
 SETS = ["shingles", "shingle_count"]
 """The columns of sets of shingles: lists of hashes, and how many shingles there are."""
 
-_SETS, _OFFSETS = "sets of shingles", "offsets of records"
+_SETS, _OFFSETS, _TEXTS = "sets of shingles", "offsets of records", "texts of pages"
 
 
 def put_sets(cache: Cache, number: int, batch: DocumentBatch, sets: ShingleSets) -> None:
@@ -50,14 +53,68 @@ def put_offsets(cache: Cache, number: int, batch: DocumentBatch) -> None:
     cache.put(_OFFSETS, number, pa.table({"file": batch.files, "offset": batch.offsets}))
 
 
-def take_offsets(cache: Cache | None, number: int) -> Iterator[pa.Table] | None:
+def take_offsets(
+    cache: Cache | None, number: int, *, stays: bool = False
+) -> Iterator[pa.Table] | None:
     """Return what ``put_offsets`` kept of the documents of a chunk, None if it is not cached."""
-    return cache.take(_OFFSETS, number) if cache is not None else None
+    return cache.take(_OFFSETS, number, stays=stays) if cache is not None else None
+
+
+def put_texts(cache: Cache, number: int, batch: DocumentBatch) -> None:
+    """Keep the text of each document of a batch."""
+    cache.put(_TEXTS, number, pa.table({"text": batch.texts}))
+
+
+def take_texts(
+    cache: Cache | None, number: int, *, stays: bool = False
+) -> Iterator[pa.Table] | None:
+    """Return what ``put_texts`` kept of the documents of a chunk, None if it is not cached."""
+    return cache.take(_TEXTS, number, stays=stays) if cache is not None else None
 
 
 def has_offsets(chunk: DocumentChunk) -> bool:
     """Return whether the records of a chunk can be found by their file and offset: lines."""
     return all(part.file.format == "jsonl" for part in chunk.parts)
+
+
+def has_pages(chunk: DocumentChunk) -> bool:
+    """Return whether texts of a chunk are extracted from files and records that are pages."""
+    return any(part.file.format in ("html", "warc") for part in chunk.parts)
+
+
+def known_texts(
+    offsets: Iterable[pa.Table], wanted: NDArray[np.bool_], texts: Iterable[pa.Table] | None
+) -> KnownText:
+    """Return what is known of the pages of a chunk, whose documents were read before.
+
+    Args:
+        offsets: Their ``file`` and ``offset``, in their order; other pages are no documents.
+        wanted: Which of their texts are needed; others become empty.
+        texts: Their texts; None if those that are needed are to be extracted.
+    """
+
+    @functools.cache
+    def rows() -> dict[tuple[str, int], int]:
+        tables = (table.select(["file", "offset"]).to_pydict() for table in offsets)
+        begins = itertools.chain.from_iterable(
+            zip(table["file"], table["offset"], strict=True) for table in tables
+        )
+        return {begin: row for row, begin in enumerate(begins)}
+
+    @functools.cache
+    def columns() -> pa.ChunkedArray | None:
+        return None if texts is None else pa.concat_tables(texts)["text"]
+
+    def known(file: str, offset: int) -> Extracted | None:
+        row = rows().get((file, offset))
+        if row is None:
+            return Extracted(None)
+        if not wanted[row]:
+            return Extracted("")
+        found = columns()
+        return None if found is None else Extracted(found[row].as_py())
+
+    return known
 
 
 def fields_of(batch: DocumentBatch) -> dict[str, pa.ChunkedArray]:

@@ -18,6 +18,7 @@ from typing import ClassVar
 import msgspec
 import pyarrow as pa
 
+from mr_dedup.formats.documents.extraction import Extraction
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.shards import SHARDS_SUFFIX, ShardList, write_shard
 from mr_dedup.jobs.part_cache import Cache
@@ -54,6 +55,8 @@ class TaskInput:
         scratch: Where copies of remote files go; None if the task reads none.
         next_path: The path of the input that the same process reads next, if it is known.
         tables: Where the task reads tables that the engine stores: a function that yields them.
+        extraction: What extracts texts of HTML for all tasks of this process; None if each has
+            its own.
     """
 
     path: Path
@@ -64,6 +67,7 @@ class TaskInput:
     scratch: OpenScratch | None = None
     next_path: Path | None = None
     tables: Callable[[], Iterator[pa.Table]] | None = None
+    extraction: Extraction | None = None
 
     @property
     def has_tables(self) -> bool:

@@ -24,7 +24,7 @@ from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.cached_documents import has_offsets, put_offsets, put_sets
+from mr_dedup.jobs.cached_documents import has_pages, put_offsets, put_sets, put_texts
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
@@ -71,6 +71,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         cached_sets: Where a process runs several jobs: the shingles by which the next one compares
             texts, whose sets are cached.
         cached_hashes: The size at which these sets are cut.
+        cached_texts: Whether texts of pages are cached as well, for a job that writes them.
         keep: The preferences by which a later job chooses what is kept, as KeepPolicy parses them.
             Their fields are cached as well; documents whose values they cannot order are counted.
         seen: One of ``fields`` whose values are times or numbers; others are counted.
@@ -86,6 +87,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
     keyword_idf: str | None = None
     cached_sets: FeatureOptions | None = None
     cached_hashes: int = MAX_SHINGLES
+    cached_texts: bool = False
     keep: tuple[str, ...] = ()
     seen: str | None = None
     new_fields: tuple[str, ...] = ()
@@ -115,15 +117,20 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         fields = tuple(dict.fromkeys((*self.fields, *preferred, *self.new_fields)))
         with self.reading_of(part, counters, fields=fields) as reading:
             number = reading.chunk.number
-            by_offsets = has_offsets(reading.chunk)
+            with_texts = has_pages(reading.chunk) and (
+                self.cached_texts or (part.cache is not None and not part.cache.keeps_sets)
+            )
             for batch in reading.batches():
                 self._count_fields(batch, counters)
                 fingerprints, signatures, sets = sign(batch.texts)
-                if sets is not None and part.cache is not None:
-                    put_sets(part.cache, number, batch, sets)
-                    if by_offsets and self.shards is None:
+                if part.cache is not None:
+                    if sets is not None:
+                        put_sets(part.cache, number, batch, sets)
+                    if self.shards is None:
                         # else they are in the shards
                         put_offsets(part.cache, number, batch)
+                    if with_texts:
+                        put_texts(part.cache, number, batch)
                 table = table_of(batch, fingerprints, self.fields)
                 for name, column in signatures.items():
                     table = table.append_column(name, column)
@@ -155,7 +162,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         """Return a function from texts to fingerprints, signatures and sets of shingles."""
         frequencies = read_frequencies(self.idf, self.features)
         methods = self.signature_methods()
-        sets = self.cached_sets if cache is not None else None
+        sets = self.cached_sets if cache is not None and cache.keeps_sets else None
         if methods or sets is not None:
             return signing(self.features, frequencies, methods, sets, self.cached_hashes)
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)

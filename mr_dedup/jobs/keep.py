@@ -28,7 +28,7 @@ from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.lines import LineBlock
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.added_members import AddedMembers, with_columns, with_lines
-from mr_dedup.jobs.cached_documents import take_offsets
+from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
@@ -73,24 +73,22 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         """Return the members that each document of a chunk gets if it is kept."""
         return None if self._added is None else self._added.of(chunk)
 
-    def offsets_of(self, part: TaskInput, chunk: DocumentChunk) -> Iterable[pa.Table] | None:
-        """Return where the records of a chunk begin: their ``file`` and ``offset``, if known."""
-        return take_offsets(part.cache, chunk.number)
-
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
         kept, shown = self.flags_of(chunk.number)
         members = self.members_of(chunk.number)
-        offsets = self.offsets_of(part, chunk)
+        offsets = self.offsets_of(part, chunk) if has_offsets(chunk) else None
         if offsets is not None:
             with local_chunk(chunk, part) as local:
                 yield from self._by_offsets(local, offsets, (kept, shown, members))
             counters["documents_kept"] += int(np.count_nonzero(kept))
             return
         done = 0
+        wanted = shown if self.documents == "same" else kept | shown
+        known = self.known_texts(part, chunk, wanted)
         with self.reading_of(part, counters, keep_records=True) as reading:
-            for batch in reading.batches():
+            for batch in reading.batches(known):
                 mask = kept[done : done + len(batch)]
                 if len(mask) != len(batch):
                     done += len(batch)

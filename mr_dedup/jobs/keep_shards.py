@@ -28,7 +28,6 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.kept_fingerprints import write_fingerprints
 from mr_dedup.formats.shards import new_files, read_shard
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_parts import DOCUMENTS_FOLDER, DocumentParts, write_rejects
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
@@ -36,7 +35,7 @@ from mr_dedup.jobs.keep import KeepJob, has_texts
 from mr_dedup.jobs.order_decisions import DECISION
 from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
-from mr_dedup.jobs.row_shards import counts_of_rows, document_rows
+from mr_dedup.jobs.row_shards import counts_of_rows, document_rows, offsets_in_rows
 from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
@@ -148,14 +147,15 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             columns[name] = pc.if_else(is_clustered, found, one_array(before))
         return pa.table(columns)
 
-    def offsets_of(self, part: TaskInput, chunk: DocumentChunk) -> Iterable[pa.Table] | None:
-        """Return where the records of a chunk of lines begin."""
-        if chunk.number < self.earlier_chunks or not has_offsets(chunk):
-            return None
-        rows = document_rows(self.rows_at, chunk.number)
-        if rows is None:
-            return []
-        return [rows.select(["file", "position"]).rename_columns(["file", "offset"])]
+    def offsets_of(
+        self, part: TaskInput, chunk: DocumentChunk, *, stays: bool = False
+    ) -> Iterable[pa.Table] | None:
+        """Return where the records of a chunk of this run begin."""
+        return (
+            offsets_in_rows(self.rows_at, chunk.number)
+            if chunk.number >= self.earlier_chunks
+            else None
+        )
 
     def _decided(self, chunk: int) -> _Decided:
         return _Decided.read(self.decided, chunk)

@@ -24,14 +24,18 @@ class Cache(Protocol):
     """What keeps tables of parts for later jobs."""
 
     keeps_copies: bool
+    keeps_sets: bool
     texts: SeenTexts | None
     """Texts of which tables were put, of whatever part; None if that is not known."""
 
     def put(self, kind: str, number: int, table: pa.Table) -> None:
         """Add a table of some kind to those of part ``number``."""
 
-    def take(self, kind: str, number: int) -> Iterator[pa.Table] | None:
-        """Return the tables of a part, None if they are not kept."""
+    def take(self, kind: str, number: int, *, stays: bool = False) -> Iterator[pa.Table] | None:
+        """Return the tables of a part, None if they are not kept.
+
+        They are not kept any longer, unless they are to stay.
+        """
 
 
 class PartCache:
@@ -57,6 +61,9 @@ class PartCache:
     keeps_copies = True
     """Whether copies of remote files are kept as well."""
 
+    keeps_sets = True
+    """Whether sets of shingles are kept, so that texts are not needed again."""
+
     def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
         self.name = secrets.token_hex(8)
         """Distinguishes it, for tasks that keep tables themselves."""
@@ -74,6 +81,11 @@ class PartCache:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def folder(self) -> Path:
+        """Where tasks of other processes of this machine may keep tables."""
+        return self._folder / f"parts-{self.name}"
 
     def close(self) -> None:
         """Drop all tables."""
@@ -98,15 +110,18 @@ class PartCache:
             self._store.discard(key)
             self._dropped.add(key)
 
-    def take(self, kind: str, number: int) -> Iterator[pa.Table] | None:
+    def take(self, kind: str, number: int, *, stays: bool = False) -> Iterator[pa.Table] | None:
         """Return the tables of a part in the order of ``put``, None if there are none.
 
-        They are not kept any longer.
+        They are not kept any longer, unless they are to stay.
         """
         with self._lock:
-            key = self._keys.pop((kind, number), None)
+            key = self._keys.get((kind, number))
             if key is None or key in self._dropped:
                 return None
+            if stays:
+                return self._store.read(key)
+            del self._keys[kind, number]
             return self._store.take(key)
 
     def _has_room(self, size_bytes: int) -> bool:

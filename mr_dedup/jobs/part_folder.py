@@ -28,6 +28,7 @@ class PartFolder:
 
     Args:
         folder: The directory, which is made.
+        keeps_sets: Whether sets of shingles are worth to be kept, in place of texts.
 
     Example:
         >>> import tempfile
@@ -47,8 +48,9 @@ class PartFolder:
     texts: SeenTexts | None = None
     """What other processes put is not known here."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, keeps_sets: bool = True) -> None:
         self._folder = folder
+        self.keeps_sets = keeps_sets
         self._open: dict[Path, tuple[Path, pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
         self._is_full = False
         self._unchecked = _CHECKED_BYTES
@@ -83,10 +85,10 @@ class PartFolder:
         except (OSError, pa.ArrowException):
             self._is_full = True
 
-    def take(self, kind: str, number: int) -> Iterator[pa.Table] | None:
+    def take(self, kind: str, number: int, *, stays: bool = False) -> Iterator[pa.Table] | None:
         """Return the tables of a part in the order of ``put``, None if there are none.
 
-        They are not kept any longer. In memory: a batch.
+        They are not kept any longer, unless they are to stay. In memory: a batch.
         """
         path = self._file_of(kind, number)
         try:
@@ -95,8 +97,9 @@ class PartFolder:
             reader = pa.ipc.open_stream(file)
         except (OSError, pa.ArrowException):
             return None
-        with contextlib.suppress(OSError):
-            path.unlink()
+        if not stays:
+            with contextlib.suppress(OSError):
+                path.unlink()
         return (pa.Table.from_batches([batch], reader.schema) for batch in reader)
 
     def _file_of(self, kind: str, number: int) -> Path:

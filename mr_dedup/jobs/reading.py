@@ -14,7 +14,7 @@ from typing_extensions import NotRequired
 
 from mr_dedup.errors import errors_naming
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
-from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.batch import DocumentBatch, KnownText
 from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, DocumentChunk, unbundle
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, DocumentPart
 from mr_dedup.formats.documents.local_copies import on_this_machine
@@ -192,12 +192,16 @@ class DocumentReading:
     def __exit__(self, *exception: object) -> None:
         self._rejects.__exit__()
 
-    def batches(self) -> Iterator[DocumentBatch]:
-        """Yield the documents; raises as ``read_documents`` and ``local_chunk``."""
+    def batches(self, known: KnownText | None = None) -> Iterator[DocumentBatch]:
+        """Yield the documents; raises as ``read_documents`` and ``local_chunk``.
+
+        HTML of which the text is ``known`` is not extracted.
+        """
         text_bytes = pages = cut = 0
         report = self._rejects.report
         with local_chunk(self.chunk, self._part) as chunk:
-            for batch in read_documents(chunk.parts, report, self._options):
+            extraction = self._part.extraction
+            for batch in read_documents(chunk.parts, report, self._options, extraction, known):
                 self.documents += len(batch)
                 text_bytes += int(batch.text_lengths.sum())
                 if batch.cut_shares is not None:

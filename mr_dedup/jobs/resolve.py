@@ -222,8 +222,12 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """
         with self.reading_of(part, counters, fields=self.policy.fields) as reading:
             of_chunk, count = self.rows_of(reading.chunk.number)
+            wanted = np.zeros(count, np.bool_)
+            wanted[of_chunk.numbers] = True
             done = 0
-            for batch in reading.batches():
+            # the keep job needs it too
+            known = self.known_texts(part, reading.chunk, wanted, stays=True)
+            for batch in reading.batches(known):
                 these = of_chunk.between(done, done + len(batch))
                 lengths = batch.text_lengths[these.numbers]
                 if not np.array_equal(lengths, these.lengths):

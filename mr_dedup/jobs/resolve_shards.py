@@ -7,7 +7,7 @@ them, which ``order_decisions`` brings together by chunk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -50,7 +50,12 @@ from mr_dedup.jobs.report_counts import (
     TEMPLATE_CLUSTERS,
 )
 from mr_dedup.jobs.resolve import Clustered, Locate, Resolved, ResolveJob
-from mr_dedup.jobs.row_shards import Attached, counts_of_rows, document_rows
+from mr_dedup.jobs.row_shards import (
+    Attached,
+    counts_of_rows,
+    document_rows,
+    offsets_in_rows,
+)
 from mr_dedup.jobs.shares import hosts
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_names
@@ -118,6 +123,16 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         """Return the documents of a chunk, those of earlier results as they were written."""
         found = reading_of_earlier(part, self.format, self.earlier, counters)
         return found or super().reading_of(part, counters, fields=fields, keep_records=keep_records)
+
+    def offsets_of(
+        self, part: TaskInput, chunk: DocumentChunk, *, stays: bool = False
+    ) -> Iterable[pa.Table] | None:
+        """Return where the records of a chunk of this run begin."""
+        return (
+            offsets_in_rows(self.rows_at, chunk.number)
+            if chunk.number >= self.earlier_chunks
+            else None
+        )
 
     def rows_of(self, chunk: int) -> tuple[ClusteredRows, int]:
         """Return the clustered documents of a chunk, and how many documents it has."""

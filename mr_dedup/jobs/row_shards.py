@@ -56,6 +56,13 @@ def counts_of_rows(rows: pa.Table, seen: str | None) -> DuplicateCounts:
     return DuplicateCounts.of(np.zeros(len(rows), np.int64), values, values)
 
 
+def offsets_in_rows(folder: str, chunk: int) -> list[pa.Table]:
+    """Return where the records of the documents of a chunk begin: ``file`` and ``offset``."""
+    rows = document_rows(folder, chunk)
+    names = ["file", "offset"]
+    return [] if rows is None else [rows.select(["file", "position"]).rename_columns(names)]
+
+
 def document_rows(folder: str, chunk: int) -> pa.Table | None:
     """Return the rows of the documents of a chunk; None if it has no documents."""
     tables = [table for table in read_shard(folder, chunk) if not is_rejects(table)]

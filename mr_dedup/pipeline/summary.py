@@ -12,7 +12,7 @@ from typing_extensions import NotRequired
 
 from mr_dedup.errors import FormatError, MrDedupError, newer, shortened
 from mr_dedup.formats.documents.files import DocumentFormat
-from mr_dedup.formats.documents.options import HtmlText, ReadOptions
+from mr_dedup.formats.documents.options import MAX_PAGE_SECONDS, HtmlText, ReadOptions
 from mr_dedup.formats.documents.rejects import SkipReason
 from mr_dedup.jobs.reading import PagesSummary
 
@@ -133,6 +133,7 @@ class Reading(msgspec.Struct, frozen=True):
     html: HtmlText
     max_record_size: int
     format: DocumentFormat | None
+    max_page_seconds: float = MAX_PAGE_SECONDS
 
     def __post_init__(self) -> None:
         self.options()
@@ -142,7 +143,7 @@ class Reading(msgspec.Struct, frozen=True):
         """Return what to record of ``options`` and the format of all files."""
         return cls(
             tuple(options.id_names), options.text_name, options.html_name, options.html,
-            options.max_record_bytes, format,
+            options.max_record_bytes, format, options.max_page_seconds,
         )  # fmt: skip
 
     def options(self) -> ReadOptions:
@@ -153,6 +154,7 @@ class Reading(msgspec.Struct, frozen=True):
             html_name=self.html_field,
             html=self.html,
             max_record_bytes=self.max_record_size,
+            max_page_seconds=self.max_page_seconds,
             strict=True,
         )
 

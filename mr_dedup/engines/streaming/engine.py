@@ -60,6 +60,7 @@ class StreamingEngine:
         cores: Tasks at a time of ``local``; by default all that this process may use.
         cluster: How to run on a cluster. With an ``output_dir`` the result stays there, as lines.
         scratch: Where tasks of this machine copy remote files.
+        parts: The directory in which they keep texts of pages for later jobs.
     """
 
     runner: str
@@ -67,6 +68,7 @@ class StreamingEngine:
     cores: int | None = None
     cluster: ClusterSettings | None = None
     scratch: ScratchSettings = field(default_factory=ScratchSettings)
+    parts: Path | None = None
 
     @property
     def tasks(self) -> int:
@@ -108,6 +110,7 @@ class StreamingEngine:
                 inputs = _linked(inputs, folder)
                 options += ["--input-names", str(_written_names(inputs, folder))]
                 options += self._scratch_options()
+                options += ["--parts", str(self.parts)] if self.parts else []
             with (
                 _tables_at(cluster) as arguments,
                 run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 import json
@@ -44,6 +45,7 @@ from mr_dedup.engines.streaming.task_environment import (
 from mr_dedup.errors import errors_naming
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
+from mr_dedup.jobs.part_folder import PartFolder
 from mr_dedup.storage.descriptions import REMOTE_SUFFIX, fetch_described
 from mr_dedup.storage.scratch import ScratchSettings
 
@@ -64,6 +66,7 @@ class TableJob(MRJob):  # type: ignore[misc]
         self.add_passthru_arg("--input-names", help="the names of inputs by path, as JSON")
         self.add_passthru_arg("--scratch-parent", help="where copies of remote files go")
         self.add_passthru_arg("--scratch-bytes", type=int, help="how large they may be together")
+        self.add_passthru_arg("--parts", help="where tasks keep texts of pages for later jobs")
         self.add_passthru_arg("--from-tables", action="store_true", help="inputs are tables")
         self.add_passthru_arg("--tables-at", help="where tables go between steps, a URI")
         self.add_passthru_arg("--as-lines", action="store_true", help="leave lines, not tables")
@@ -115,8 +118,12 @@ class TableJob(MRJob):  # type: ignore[misc]
         settings = ScratchSettings(
             getattr(options, "scratch_parent", None), getattr(options, "scratch_bytes", None)
         )
-        with settings.opened() as scratch:
+        with settings.opened() as scratch, contextlib.ExitStack() as stack:
             part = replace(part, scratch=scratch)
+            if parts := getattr(options, "parts", None):
+                # sets of shingles would be three times as many bytes as texts, as lines
+                cache = stack.enter_context(PartFolder(Path(parts), keeps_sets=False))
+                part = replace(part, cache=cache)
             if part.path.name.endswith(REMOTE_SUFFIX):
                 # of a store that the Hadoop of this node does not read
                 part = replace(part, path=fetch_described(part.path, scratch().folder))

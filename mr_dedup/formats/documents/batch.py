@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.formats.documents.extraction import Extraction
+from mr_dedup.formats.documents.html_process import Extracted, Page
 from mr_dedup.formats.documents.options import ReadOptions
 
 _CHUNK_BYTES = 1 << 19
@@ -19,6 +23,15 @@ _CHUNK_BYTES = 1 << 19
 _DOCUMENT_BYTES = 64
 """What a document counts besides its text, so that empty ones fill a batch too."""
 
+_GROUP_BYTES = 1 << 19
+"""Bytes of pages that are extracted together: a few hundredths of a second."""
+
+_SENT_BYTES = 8 << 20
+"""Bytes of pages whose texts are awaited, unless that is one group."""
+
+KnownText = Callable[[str, int], Extracted | None]
+"""What is known of the page at an offset of a file: its text; that it is no document, without a
+text; or None if it is to be extracted."""
 
 LargeStrings: TypeAlias = pa.LargeStringArray | pa.ChunkedArray
 """An array of large strings, or several one after another."""
@@ -39,8 +52,8 @@ class DocumentBatch:
             record lacks one; None if there are none.
         records: the original records if the options keep them, else None: a LargeBinaryArray of
             JSON lines with their ends, WARC records or files; of Parquet a Table of all columns.
-        cut_shares: float32[n], of pages of HTML the share that is not in their texts, NaN of other
-            documents; None if there are no pages.
+        cut_shares: float32[n], the share of each page of HTML that is not in its text, NaN for
+            other documents; None if there are no such pages.
     """
 
     ids: pa.LargeStringArray
@@ -82,14 +95,44 @@ class _Chunk:
     cut_shares: NDArray[np.float32] | None = None
 
 
+class _Waiting(NamedTuple):
+    """A document whose text is awaited, or that follows such a one."""
+
+    file: str
+    id: str
+    text: str | Page
+    offset: int
+    fields: Sequence[str | None]
+    record: bytes
+    cut_share: float = math.nan
+    reject: Callable[[str], None] | None = None
+
+
 class BatchBuilder:
     """Collects documents, of one file after another, into batches.
 
-    In memory: a batch, twice while its columns are concatenated, and one record or block more.
+    In memory: a batch, twice while its columns are concatenated, one record or block more, and
+    pages whose texts are awaited.
+
+    Args:
+        options: What is read.
+        extraction: Extracts the texts of pages; by default in one process.
+        known: What is known of pages.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(
+        self,
+        options: ReadOptions,
+        extraction: Extraction | None = None,
+        known: KnownText | None = None,
+    ) -> None:
         self._options = options
+        self._extraction = extraction or Extraction()
+        self._known = known
+        self._group: list[_Waiting] = []
+        self._group_bytes = 0
+        self._sent: deque[tuple[Future[list[Extracted]], list[_Waiting], int]] = deque()
+        self._is_settling = False
         self._clear()
 
     def add_columns(
@@ -103,6 +146,7 @@ class BatchBuilder:
         cut_shares: NDArray[np.float32] | None = None,
     ) -> None:
         """Add documents of one file as columns; ``fields`` in the order of the options."""
+        self.settle()
         self._flush_singles()
         files = np.full(len(ids), self._number(file), dtype=np.int32)
         self._add(_Chunk(files, ids, texts, offsets, fields, records, cut_shares))
@@ -119,8 +163,112 @@ class BatchBuilder:
     ) -> None:
         """Add one document; ``record`` is ignored unless the options keep records.
 
-        ``cut_share`` is that of a page.
+        ``cut_share`` is that of a page whose text is known.
         """
+        if self._group or self._sent:
+            self._await(_Waiting(file, id, text, offset, fields, record, cut_share))
+        else:
+            self._add_single(file, id, text, offset, fields, record, cut_share)
+
+    def add_page(
+        self,
+        file: str,
+        id: str,
+        page: Page,
+        offset: int,
+        reject: Callable[[str], None],
+        fields: Sequence[str | None] = (),
+        record: bytes = b"",
+    ) -> None:
+        """Add a document that is a page of HTML, once its text is there.
+
+        If there is none, ``reject`` is called with the reason, in the order of the documents.
+        """
+        known = self._known_text(file, offset)
+        if known is None:
+            self._await(_Waiting(file, id, page, offset, fields, record, reject=reject))
+        elif known.text is not None:
+            self.add(file, id, known.text, offset, fields, record, known.cut_share)
+
+    def texts(self, file: str, pages: Sequence[tuple[int, Page]]) -> list[Extracted]:
+        """Return the texts of pages, each at an offset of a file, in their order."""
+        found = [self._known_text(file, offset) for offset, _ in pages]
+        groups: list[list[Page]] = [[]]
+        size = 0
+        for (_, page), known in zip(pages, found, strict=True):
+            if known is None:
+                groups[-1].append(page)
+                size += len(page.data)
+                if size >= _GROUP_BYTES * len(groups):
+                    groups.append([])
+        max_seconds = self._options.max_page_seconds
+        sent = [self._extraction.submit(group, max_seconds) for group in groups if group]
+        extracted = (text for future in sent for text in future.result())
+        return [next(extracted) if text is None else text for text in found]
+
+    def settle(self, ahead: int = 0) -> None:
+        """Add the pages whose texts are awaited, but for the last ``ahead`` groups of them."""
+        if self._is_settling:
+            # by the reject of a page
+            return
+        self._is_settling = True
+        try:
+            if not ahead:
+                self._send()
+            while len(self._sent) > ahead:
+                future, group, _ = self._sent.popleft()
+                texts = iter(future.result())
+                for waiting in group:
+                    text, share = waiting.text, waiting.cut_share
+                    if isinstance(text, Page):
+                        extracted = next(texts)
+                        if extracted.text is None:
+                            assert waiting.reject is not None
+                            waiting.reject(extracted.reason)
+                            continue
+                        text, share = extracted.text, extracted.cut_share
+                    file, id, _, offset, fields, record, *_ = waiting
+                    self._add_single(file, id, text, offset, fields, record, share)
+        finally:
+            self._is_settling = False
+
+    def _known_text(self, file: str, offset: int) -> Extracted | None:
+        return None if self._known is None else self._known(file, offset)
+
+    def _await(self, waiting: _Waiting) -> None:
+        self._group.append(waiting)
+        text = waiting.text
+        self._group_bytes += len(text.data) if isinstance(text, Page) else len(text)
+        self._group_bytes += _DOCUMENT_BYTES
+        if self._group_bytes < _GROUP_BYTES:
+            return
+        self._send()
+        while len(self._sent) > 1 and (
+            self._sent[0][0].done()
+            or self._extraction.is_busy
+            or sum(size for _, _, size in self._sent) > _SENT_BYTES
+        ):
+            self.settle(len(self._sent) - 1)
+
+    def _send(self) -> None:
+        """Have the texts of the group extracted."""
+        group, size = self._group, self._group_bytes
+        self._group, self._group_bytes = [], 0
+        if group:
+            pages = [waiting.text for waiting in group if isinstance(waiting.text, Page)]
+            future = self._extraction.submit(pages, self._options.max_page_seconds)
+            self._sent.append((future, group, size))
+
+    def _add_single(
+        self,
+        file: str,
+        id: str,
+        text: str,
+        offset: int,
+        fields: Sequence[str | None],
+        record: bytes,
+        cut_share: float,
+    ) -> None:
         if self._single_bytes >= _CHUNK_BYTES:
             self._flush_singles()
         self._singles.append((self._number(file), id, text, offset, fields, record, cut_share))
@@ -132,10 +280,15 @@ class BatchBuilder:
     def full(self) -> Iterator[DocumentBatch]:
         """Yield a batch if one is full."""
         if self._bytes + self._single_bytes >= self._options.batch_bytes:
-            yield from self.finish()
+            yield from self._added()
 
     def finish(self) -> Iterator[DocumentBatch]:
         """Yield the rest as a batch, if there is any."""
+        self.settle()
+        yield from self._added()
+
+    def _added(self) -> Iterator[DocumentBatch]:
+        """Yield what was added as a batch, without the pages whose texts are awaited."""
         self._flush_singles()
         if self._chunks:
             batch = self._joined()

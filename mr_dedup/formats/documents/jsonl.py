@@ -12,7 +12,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.html_text import HtmlError, PageText, text_of_html
+from mr_dedup.formats.documents.html_process import Page
 from mr_dedup.formats.documents.json_strings import texts_of
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, listed_names
@@ -203,7 +203,8 @@ class _Reader:
                 decoded = self._decoder.decode(line)
                 id = self._id(decoded, offset)
                 fields = [_field_text(get(decoded)) for get in self._get_fields]
-                page = self._page(decoded)
+                text = self._get_text(decoded)
+                html = self._html(decoded) if text is None else None
             except _NoTextError as error:
                 self._reject_without_text(line, offset, str(error))
             except (ValueError, RecursionError) as error:
@@ -212,9 +213,14 @@ class _Reader:
                 self._reject(offset, spread or _reason(error), rest_of_file=spread is not None)
             else:
                 record = line if line.endswith(b"\n") else line + b"\n"
-                self._builder.add(
-                    self._report.file, id, page.text, offset, fields, record, page.cut_share
-                )
+                if html is None:
+                    self._builder.add(self._report.file, id, text, offset, fields, record)
+                else:
+                    page = Page(html.encode(), self._options.html, "utf-8")
+                    reject = partial(self._report.reject, offset, line=self._line)
+                    self._builder.add_page(
+                        self._report.file, id, page, offset, reject, fields, record
+                    )
             self._is_first = False
         self._count(1)
 
@@ -241,16 +247,13 @@ class _Reader:
         if self._line is not None:
             self._line += lines
 
-    def _page(self, record: Any) -> PageText:
-        """Return the text; raise ValueError if there is none."""
-        text = self._get_text(record)
-        if isinstance(text, str):
-            return PageText(text)
-        html = self._get_html(record)
-        if not isinstance(html, str):
+    def _html(self, record: Any) -> str:
+        """Return the HTML of a record without a text; raise _NoTextError if there is none."""
+        html: str | None = self._get_html(record)
+        if html is None:
             names = self._options.text_name, self._options.html_name
             raise _NoTextError("has neither {!r} nor {!r}".format(*names))
-        return text_of_html(html, self._options.html)
+        return html
 
 
 class _NoTextError(ValueError):
@@ -308,8 +311,6 @@ def _field_text(value: str | int | msgspec.Raw | None) -> str | None:
 
 def _reason(error: ValueError | RecursionError) -> str:
     """Return in a few words what is wrong with a line."""
-    if isinstance(error, (_NoTextError, HtmlError)):
-        return str(error)
     if isinstance(error, UnicodeDecodeError):
         return "is not UTF-8"
     if isinstance(error, RecursionError):

@@ -9,12 +9,16 @@ from typing import Literal, get_args
 HtmlText = Literal["main", "page"]
 
 MAX_RECORD_BYTES = 64 << 20
+MAX_PAGE_SECONDS = 2.0
 BATCH_BYTES = 8 << 20
 
 _QUOTES = frozenset('"\\')
 
 _MAX_BYTES = 1 << 30
 """Larger records do not fit the 32-bit offsets of libraries."""
+
+_MIN_SECONDS, _MAX_SECONDS = 0.1, 86_400
+"""For each MB of HTML: the system counts the time in hundredths of a second."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class ReadOptions:
         fields: values to return with each document, as text.
         keep_records: whether to return the original records.
         max_record_bytes: larger records are rejected.
+        max_page_seconds: the processor time that HTML may take for each MB, and once more for an
+            eighth of one; pages that take longer are rejected.
         batch_bytes: the size of a batch.
         strict: whether the first rejected record is an error.
     """
@@ -43,6 +49,7 @@ class ReadOptions:
     fields: Sequence[str] = ()
     keep_records: bool = False
     max_record_bytes: int = MAX_RECORD_BYTES
+    max_page_seconds: float = MAX_PAGE_SECONDS
     batch_bytes: int = BATCH_BYTES
     strict: bool = False
 
@@ -62,6 +69,11 @@ class ReadOptions:
             value = getattr(self, parameter)
             if not 1 <= value <= _MAX_BYTES:
                 raise ValueError(f"{parameter}: expected 1 to {_MAX_BYTES}, got {value}")
+        if not _MIN_SECONDS <= self.max_page_seconds <= _MAX_SECONDS:
+            raise ValueError(
+                f"max_page_seconds: expected {_MIN_SECONDS} to {_MAX_SECONDS:,}, "
+                f"got {self.max_page_seconds:g}"
+            )
 
 
 def _check_distinct(parameter: str, names: Sequence[str]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from functools import partial
 
 from mr_dedup.formats.content import Content
-from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.binary_files import is_binary
 from mr_dedup.formats.documents.encoding import encoding_of
+from mr_dedup.formats.documents.html_process import Page
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report
 
@@ -36,23 +37,22 @@ def read_page(
         return
     # raises if the file is damaged at its end
     content.read(1)
-    try:
-        encoding = encoding_of(data) if is_html else _encoding_of_text(data)
-        if is_binary(data, encoding):
-            report.skip("media_type")
-            return
-        text = data.decode(encoding, "replace" if is_html else "strict")
-        page = (
-            html_text.text_of_html(text, options.html) if is_html else html_text.PageText(text)
-        )
-    except UnicodeDecodeError as error:
-        report.reject(error.start, f"is not {error.encoding.upper()}")
-    except html_text.HtmlError as error:
-        report.reject(0, str(error))
+    encoding = encoding_of(data) if is_html else _encoding_of_text(data)
+    if is_binary(data, encoding):
+        report.skip("media_type")
+        return
+    fields = [None] * len(options.fields)
+    if is_html:
+        page, reject = Page(data, options.html, encoding), partial(report.reject, 0)
+        builder.add_page(report.file, report.file, page, 0, reject, fields, data)
     else:
-        fields = [None] * len(options.fields)
-        builder.add(report.file, report.file, page.text, 0, fields, data, page.cut_share)
-        yield from builder.full()
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError as error:
+            report.reject(error.start, f"is not {error.encoding.upper()}")
+            return
+        builder.add(report.file, report.file, text, 0, fields, data)
+    yield from builder.full()
 
 
 def _encoding_of_text(data: bytes) -> str:

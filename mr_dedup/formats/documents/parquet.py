@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, LargeStrings
-from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.files import DocumentPart
-from mr_dedup.formats.documents.html_text import PageText, text_of_html
+from mr_dedup.formats.documents.html_process import Page
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import (
     NoTextColumnError,
@@ -169,7 +169,7 @@ class _Reader:
         self._builder.add_columns(self._report.file, ids, texts, offsets, fields, records, shares)
 
     def _at_once(self, columns: Mapping[str | None, pa.ChunkedArray]) -> _Documents | None:
-        """Return ids, texts, fields and shares of all rows; None if any is unusual."""
+        """Return ids, texts and fields of all rows; None if any is unusual."""
         if not self._columns.ids or self._columns.texts[0] != self._options.text_name:
             return None
         ids = _as_text(columns[self._columns.ids[0]])
@@ -187,26 +187,38 @@ class _Reader:
     def _by_row(
         self, columns: Mapping[str | None, pa.ChunkedArray], offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], _Documents]:
-        """Return a mask of the valid rows, and what is read of them."""
-        valid = np.zeros(len(offsets), dtype=bool)
-        found: list[tuple[str, PageText, list[str | None]]] = []
+        """Return a mask of the valid rows, and their ids, texts and fields."""
+        reasons: dict[int, str] = {}
+        found: dict[int, tuple[str | None, str | Page, list[str | None]]] = {}
         for number, offset in enumerate(offsets.tolist()):
             try:
-                id, page = self._id(columns, number), self._page(columns, number)
+                id, text = self._id(columns, number), self._text(columns, number)
                 fields = [_value(columns[name][number]) for name in self._columns.fields]
             except (ValueError, OverflowError, pa.ArrowException) as error:
-                self._report.reject(offset, _reason(error))
-                continue
-            valid[number] = True
-            found.append((id or f"{self._report.file}:{offset}", page, fields))
+                reasons[offset] = _reason(error)
+            else:
+                found[offset] = id or f"{self._report.file}:{offset}", text, fields
+        pages = [(at, text) for at, (_, text, _) in found.items() if isinstance(text, Page)]
+        extracted = self._builder.texts(self._report.file, pages)
+        texts = {at: text for at, (_, text, _) in found.items() if isinstance(text, str)}
+        shares: dict[int, float] = {}
+        for (offset, _), page in zip(pages, extracted, strict=True):
+            if page.text is not None:
+                texts[offset], shares[offset] = page.text, page.cut_share
+            elif page.reason:
+                reasons[offset] = page.reason
+        for offset, reason in sorted(reasons.items()):
+            self._report.reject(offset, reason)
+        rows = sorted(texts)
+        valid = np.isin(offsets, rows)
         return valid, (
-            pa.array([id for id, _, _ in found], pa.large_string()),
-            pa.array([page.text for _, page, _ in found], pa.large_string()),
+            pa.array([found[row][0] for row in rows], pa.large_string()),
+            pa.array([texts[row] for row in rows], pa.large_string()),
             [
-                pa.array([fields[column] for _, _, fields in found], pa.large_string())
+                pa.array([found[row][2][column] for row in rows], pa.large_string())
                 for column in range(len(self._columns.fields))
             ],
-            np.array([page.cut_share for _, page, _ in found], np.float32),
+            np.array([shares.get(row, math.nan) for row in rows], np.float32),
         )
 
     def _id(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> str | None:
@@ -214,8 +226,8 @@ class _Reader:
         values = (_value(columns[name][number]) for name in self._columns.ids)
         return next(filter(None, values), None)
 
-    def _page(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> PageText:
-        """Return the text of a row; raise ValueError if it has none that can be read."""
+    def _text(self, columns: Mapping[str | None, pa.ChunkedArray], number: int) -> str | Page:
+        """Return the text or HTML of a row; raise ValueError if it has none that can be read."""
         for name in self._columns.texts:
             value = columns[name][number]
             if not value.is_valid:
@@ -224,10 +236,11 @@ class _Reader:
             if len(data) > self._options.max_record_bytes:
                 raise ValueError(f"is longer than {self._options.max_record_bytes} bytes")
             if name == self._options.text_name:
-                return PageText(data.decode())
-            is_binary = not is_string(value.type)
-            html = decode(data) if is_binary else data.decode()
-            return text_of_html(html, self._options.html)
+                return data.decode()
+            is_utf8 = is_string(value.type)
+            if is_utf8:
+                data.decode()
+            return Page(data, self._options.html, "utf-8" if is_utf8 else None)
         names = self._options.text_name, self._options.html_name
         raise ValueError("has neither {!r} nor {!r}".format(*names))
 

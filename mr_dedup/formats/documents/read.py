@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.content import open_content
-from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, KnownText
+from mr_dedup.formats.documents.extraction import Extraction
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.documents.hadoop_lines import split_line_blocks
 from mr_dedup.formats.documents.options import ReadOptions
@@ -23,6 +24,8 @@ def read_documents(
     sources: Iterable[DocumentFile | DocumentPart],
     rejects: Rejects,
     options: ReadOptions = _DEFAULTS,
+    extraction: Extraction | None = None,
+    known: KnownText | None = None,
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of ``sources``, in order, in batches of about ``options.batch_bytes``.
 
@@ -30,7 +33,8 @@ def read_documents(
     for duplicates: a document is identified by its file and offset.
 
     In memory: a batch, twice while it is concatenated, and one record, several times while it is
-    decoded: a JSON line, its text as a Python string and as UTF-8; of HTML also its tree, some 600
+    decoded: a JSON line, its text as a Python string and as UTF-8. Of HTML up to 8 MB, or one page,
+    whose texts are awaited; the processes of ``extraction`` have the tree of a page each, some 600
     bytes a tag, and up to 60 MB that the parser may add where tags are not closed. For Parquet see
     ``parquet.read_parquet``.
 
@@ -39,15 +43,21 @@ def read_documents(
         rejects: collects records that cannot be read, and rests of damaged files; what precedes
             the damage is yielded.
         options: what to read.
+        extraction: extracts the texts of HTML; by default in one process.
+        known: what is known of pages of HTML, which are then not extracted.
 
     Raises:
         FormatError: for the first reject, if ``options.strict``.
         MrDedupError: a file cannot be read.
     """
-    builder = BatchBuilder(options)
+    if extraction is None:
+        with Extraction() as extraction:
+            yield from read_documents(sources, rejects, options, extraction, known)
+        return
+    builder = BatchBuilder(options, extraction, known)
     for source in sources:
         part = source.whole() if isinstance(source, DocumentFile) else source
-        report = _report(part, rejects, options)
+        report = _report(part, rejects, options, builder)
         if not part.start and not (part.split and part.split.start):
             rejects.counts.files += 1
         is_separate = options.keep_records and part.file.format == "parquet"
@@ -72,12 +82,14 @@ def _counted(batches: Iterable[DocumentBatch], rejects: Rejects) -> Iterator[Doc
         yield batch
 
 
-def _report(part: DocumentPart, rejects: Rejects, options: ReadOptions) -> Report:
+def _report(
+    part: DocumentPart, rejects: Rejects, options: ReadOptions, builder: BatchBuilder
+) -> Report:
     if part.file.format == "parquet":
         unit = "row"
     else:
         unit = "decompressed byte" if part.file.compression else "byte"
-    return Report(part.file.name, unit, rejects, options.strict)
+    return Report(part.file.name, unit, rejects, options.strict, builder.settle)
 
 
 def _read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -218,10 +218,21 @@ def bounded(reason: str) -> str:
 
 
 class Report:
-    """Reports the rejected and skipped records of one file."""
+    """Reports the rejected and skipped records of one file.
 
-    def __init__(self, file: str, unit: str, rejects: Rejects, strict: bool) -> None:
+    ``settle`` is called before each reject: it may report rejects of records before that one.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        unit: str,
+        rejects: Rejects,
+        strict: bool,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self.file = file
+        self._settle = settle
         self._unit = unit
         self._rejects = rejects
         self._strict = strict
@@ -251,6 +262,7 @@ class Report:
 
         Unless ``rest_of_file``, reject one record only.
         """
+        self._settle()
         if self._strict:
             raise FormatError(self.file, error.offset, bounded(error.reason)) from error
         text_field = error.text_field if isinstance(error, NoTextColumnError) else None
@@ -262,6 +274,7 @@ class Report:
         self._rejects.skipped[why] += 1
 
     def _add(self, reject: Reject) -> None:
+        self._settle()
         reject = msgspec.structs.replace(reject, reason=bounded(reject.reason))
         if self._strict:
             raise FormatError(self.file, reject.position, reject.reason)

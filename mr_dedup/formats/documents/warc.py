@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.content import Content
-from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.binary_files import is_binary
 from mr_dedup.formats.documents.encoding import encoding_of
 from mr_dedup.formats.documents.header_fields import HeaderFields
+from mr_dedup.formats.documents.html_process import Page
 from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, SkipReason
@@ -65,7 +66,7 @@ def read_warc(
         except _NoDocumentError as reason:
             report.skip(reason.why)
         except (OSError, ValueError) as error:
-            report.reject(record.offset, f"its page cannot be read: {error}")
+            _reject(report, record.offset, error)
         yield from builder.full()
 
 
@@ -90,26 +91,27 @@ def _add_document(
 
     Raises _NoDocumentError for other records, OSError or ValueError for damage.
     """
-    fields = HeaderFields(record.header)
-    page, media_type, charset = _page(fields, record.block, options.max_record_bytes)
+    header = HeaderFields(record.header)
+    page, media_type, charset = _page(header, record.block, options.max_record_bytes)
     if page[:1] == b"\0" and not page.strip(b"\0\r\n"):
         raise ValueError("it consists of NUL bytes")
     is_html = media_type in _HTML_TYPES
     encoding = encoding_of(page, charset, is_html)
     if is_binary(page, encoding):
         raise _NoDocumentError("media_type")
-    decoded = page.decode(encoding, "replace")
-    read = html_text.text_of_html(decoded, options.html) if is_html else html_text.PageText(decoded)
-    id = next(filter(None, (_value(fields, name) for name in options.id_names)), "")
-    builder.add(
-        report.file,
-        id or f"{report.file}:{record.offset}",
-        read.text,
-        record.offset,
-        [_value(fields, name) for name in options.fields],
-        b"".join([record.header, record.block, RECORD_END]) if options.keep_records else b"",
-        read.cut_share,
-    )
+    file, at = report.file, record.offset
+    id = next(filter(None, (_value(header, name) for name in options.id_names)), f"{file}:{at}")
+    fields = [_value(header, name) for name in options.fields]
+    data = b"".join([record.header, record.block, RECORD_END]) if options.keep_records else b""
+    if is_html:
+        reject = partial(_reject, report, at)
+        builder.add_page(file, id, Page(page, options.html, encoding), at, reject, fields, data)
+    else:
+        builder.add(file, id, page.decode(encoding, "replace"), at, fields, data)
+
+
+def _reject(report: Report, offset: int, reason: object) -> None:
+    report.reject(offset, f"its page cannot be read: {reason}")
 
 
 def _page(fields: HeaderFields, block: bytes, max_bytes: int) -> tuple[bytes, str, str | None]:

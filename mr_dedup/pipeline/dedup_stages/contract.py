@@ -144,6 +144,7 @@ class DedupOptions:
             keyword_idf=self.keyword_idf,
             cached_sets=None if self.verify is None else self.compared_by,
             cached_hashes=self.max_hashes,
+            cached_texts=self.documents != "same",
             keep=tuple(self.keep),
             seen=self.seen,
             new_fields=self.counted,
