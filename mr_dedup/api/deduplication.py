@@ -146,7 +146,12 @@ class DedupResult(Result):
             return super().__repr__()
         counts = self.summary
         kept, read = counts["documents_kept"], counts["documents_read"]
-        return f"<DedupResult: kept {kept:,} of {read:,} documents, in {self.folder}>"
+        said = f"kept {kept:,} of {read:,} documents"
+        if rejected := counts["rejected_records"]:
+            said += f", rejected: {rejected:,}"
+        if without_text := counts.get("documents_without_text"):
+            said += f", without text: {without_text:,}"
+        return f"<DedupResult: {said}, in {self.folder}>"
 
     def _repr_html_(self) -> str:
         counts = self.summary
@@ -159,6 +164,7 @@ class DedupResult(Result):
                 if number and Reason[reason.upper()].is_kept == is_kept
             ]
         rows.append(("rejected records", counts["rejected_records"]))
+        rows.append(("records without text", counts.get("documents_without_text", 0)))
         cells = "".join(
             f'<tr><td style="text-align: left">{html.escape(name)}</td><td>{number:,}</td></tr>'
             for name, number in rows

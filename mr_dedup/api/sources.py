@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.parquet_rows import as_stored, is_string, parquet_writer, without_views
 from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
@@ -150,9 +150,12 @@ def _opened(source: Any) -> pa.RecordBatchReader | pa.ChunkedArray | None:
     if hasattr(source, "__arrow_c_stream__"):
         try:
             return pa.RecordBatchReader.from_stream(source)
-        except pa.ArrowInvalid:
+        except pa.ArrowInvalid as error:
             # the stream is not of records
-            return pa.chunked_array(source)
+            try:
+                return pa.chunked_array(source)
+            except (pa.ArrowException, TypeError):
+                raise MrDedupError(f"source: Arrow cannot read it: {error}") from error
     if type(source).__module__.partition(".")[0] != "datasets":
         return None
     if isinstance(source, Mapping):
@@ -171,7 +174,7 @@ def _opened(source: Any) -> pa.RecordBatchReader | pa.ChunkedArray | None:
 def _texts(column: pa.ChunkedArray) -> Iterator[Any]:
     """Return the texts of a column, None for nulls; TypeError for a column of another type."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()):
+    if not (is_string(kind) or pa.types.is_null(kind)):
         raise TypeError(f"source: expected a column of texts, not of {column.type}")
     return (text for chunk in column.chunks for text in chunk.to_pylist())
 
@@ -181,14 +184,10 @@ def _written_table(source: pa.RecordBatchReader, path: Path) -> Path:
     with source as reader:
         if not reader.schema.names:
             raise MrDedupError("source: the table has no columns")
-        schema = pa.schema(
-            [field.with_type(_readable(field.type)) for field in reader.schema],
-            metadata=reader.schema.metadata,
-        )
         try:
-            with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            with parquet_writer(path, without_views(reader.schema)) as writer:
                 for batch in reader:
-                    table = pa.Table.from_batches([batch]).cast(schema)
+                    table = pa.Table.from_batches([as_stored(batch)])
                     rows = max(
                         1,
                         table.num_rows * _ROW_GROUP_BYTES // max(1, table.get_total_buffer_size()),
@@ -197,15 +196,6 @@ def _written_table(source: pa.RecordBatchReader, path: Path) -> Path:
         except pa.ArrowNotImplementedError as error:
             raise MrDedupError(f"source: a column cannot be stored: {error}") from error
     return path
-
-
-def _readable(kind: pa.DataType) -> pa.DataType:
-    """Return a type that Parquet has: of the new layouts of text and bytes, the usual one."""
-    if kind == pa.string_view():
-        return pa.large_string()
-    if kind == pa.binary_view():
-        return pa.large_binary()
-    return kind
 
 
 def _written_lines(records: Iterator[Any], path: Path) -> Path:

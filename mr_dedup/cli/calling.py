@@ -22,7 +22,7 @@ def call(arguments: argparse.Namespace) -> Any:
         result = arguments.run(arguments)
     read_counts = getattr(arguments, "read_counts", ())
     for counts, _ in read_counts:
-        if warning := counts.describe_incomplete():
+        for warning in counts.warnings():
             print_warning(warning)
     for counts, max_rejected in read_counts:
         counts.require_few_rejected(max_rejected)

@@ -36,10 +36,10 @@ from mr_dedup.cli.document_arguments import (
     OPTION_OF_PARAMETER,
     add_reading_arguments,
     read_options,
+    reading_lines,
 )
 from mr_dedup.cli.evaluate import similarity_argument
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.remote_files import document_name, input_names, result_name
 from mr_dedup.cli.result_inputs import prepared, result_folder
 from mr_dedup.cli.resumable_results import (
@@ -364,11 +364,7 @@ def _lines(
 ) -> Iterator[str]:
     """Yield lines for the user on a run that took so many seconds."""
     read, contaminated = summary["documents_read"], summary["documents_contaminated"]
-    yield (
-        f"{work.described}, documents: {read:,}, text: {summary['text_bytes'] / 1e6:,.1f} MB, "
-        f"rejected: {summary['rejected_records']:,}"
-    )
-    yield from skipped_lines(summary["skipped_records"])
+    yield from reading_lines(work.described, summary, summary["text_bytes"])
     unjudged = {name: count for name, count in summary["items_not_judged"].items() if count}
     reasons = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in unjudged.items())
     yield (

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mr_dedup.cli.dedup_options import result_id
-from mr_dedup.cli.document_arguments import check_rejected, described_features, incomplete_files
+from mr_dedup.cli.document_arguments import (
+    check_rejected,
+    described_features,
+    reading_lines,
+)
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
-from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.streams import counted
 from mr_dedup.storage.uris import without_secrets
 
@@ -148,6 +151,8 @@ def _shown_retention(retention: Retention) -> list[tuple[str, str]]:
 
 def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -> None:
     """Judge how many of the records a result is made of."""
+    import msgspec
+
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.formats.parts import read_lines
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
@@ -158,11 +163,11 @@ def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -
         return  # a run that was killed had not written it
     summary = ResultCounts.parse(folder.name, path, path.read_bytes())
     counts = ReadCounts(documents=summary.documents_read, files=summary.files_read)
-    if summary.rejected_records:
+    if summary.rejected_records or summary.documents_without_text:
         rejects = folder.local_copy(REJECTS)
         for lines in read_lines(rejects) if rejects else ():
             counts.add_lines(lines)
-    check_rejected(arguments, counts)
+    check_rejected(arguments, counts, msgspec.structs.asdict(summary))
 
 
 def warning_lines(warnings: Warnings) -> Iterator[str]:
@@ -189,11 +194,7 @@ def summary_lines(
     """Yield lines for the user on a run that took so many seconds."""
     read, dropped = summary["documents_read"], summary["documents_dropped"]
     share = 100 * dropped / read if read else 0.0
-    yield (
-        f"{work.described}, documents: {read:,}, rejected: {summary['rejected_records']:,}"
-        f"{incomplete_files(summary['incomplete_files'])}"
-    )
-    yield from skipped_lines(summary["skipped_records"])
+    yield from reading_lines(work.described, summary)
     yield from recall_lines(options)
     if summary["clusters_split"]:
         why = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.remote_files import input_name
@@ -85,19 +85,39 @@ def _share(text: str) -> float:
     return share
 
 
-def check_rejected(arguments: argparse.Namespace, counts: ReadCounts) -> None:
+def check_rejected(
+    arguments: argparse.Namespace, counts: ReadCounts, known: Mapping[str, Any] | None = None
+) -> None:
     """Check what a command has read, before it writes a result.
 
-    ``counts`` has the number of files. Raises NothingReadError if all records were rejected. If too
-    many were, the command ends with an error when its result is there, see ``main``.
+    ``counts`` has the number of files; what rejects do not say is in ``known``, a summary or the
+    counters of a job. Raises NothingReadError if all records were rejected. If too many were, the
+    command ends with an error when its result is there, see ``main``.
     """
+    from mr_dedup.jobs.reading import EMPTY, UNUSABLE_IDS
+
     counts.require_documents()
+    if known is not None:
+        counts.empty, counts.unusable_ids = known.get(EMPTY, 0), known.get(UNUSABLE_IDS, 0)
     arguments.read_counts.append((counts, arguments.max_rejected))
 
 
-def incomplete_files(count: int) -> str:
-    """Return the text on files that could not be read to their end; "" if there are none."""
-    return f", files not read to the end: {count:,}" if count else ""
+def reading_lines(
+    described: str, counts: Mapping[str, Any], text_bytes: int | None = None
+) -> Iterator[str]:
+    """Yield lines that say what was read of the inputs that are ``described``."""
+    from mr_dedup.cli.rejects import skipped_lines
+
+    said = f"{described}, documents: {counts['documents_read']:,}"
+    if text_bytes is not None:
+        said += f", text: {text_bytes / 1e6:,.1f} MB"
+    said += f", rejected: {counts['rejected_records']:,}"
+    if counts["documents_without_text"]:
+        said += f", without text: {counts['documents_without_text']:,}"
+    if counts["incomplete_files"]:
+        said += f", files not read to the end: {counts['incomplete_files']:,}"
+    yield said
+    yield from skipped_lines(counts["skipped_records"])
 
 
 def read_options(

@@ -12,7 +12,7 @@ from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
     check_rejected,
-    incomplete_files,
+    reading_lines,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.method_arguments import (
@@ -28,7 +28,6 @@ from mr_dedup.cli.rejects import (
     RejectsOutput,
     rejects_of,
     rejects_output,
-    skipped_lines,
 )
 from mr_dedup.cli.remote_files import input_name, output_file
 from mr_dedup.cli.streams import output, print_message
@@ -126,7 +125,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         for lines in read_lines(found.rejects):
             rejects.add_lines(lines)
         rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
-        check_rejected(arguments, rejects.counts)
+        check_rejected(arguments, rejects.counts, found.counts)
         with output(arguments) as out:
             for lines in found.lines():
                 out.write(lines)
@@ -157,11 +156,10 @@ def _summarise(
     seconds: float,
 ) -> None:
     counts = found.counts
+    first, *others = reading_lines(work.described, counts)
     said = [
-        f"{work.described}, documents: {counts['documents_read']:,}, "
-        f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
-        f"{'; '.join(options.method_names)}",
-        *skipped_lines(counts["skipped_records"]),
+        f"{first}, {'; '.join(options.method_names)}",
+        *others,
         *recall_lines(options),
         *rejects.summary(),
     ]

@@ -26,12 +26,12 @@ from mr_dedup.cli.document_arguments import (
     described_features,
     document_frequencies,
     feature_options,
-    incomplete_files,
     read_options,
+    reading_lines,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.rejects import RejectsOutput, rejects_of, rejects_output, skipped_lines
+from mr_dedup.cli.rejects import RejectsOutput, rejects_of, rejects_output
 from mr_dedup.cli.remote_files import document_name, output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from mr_dedup.engines.engine import JobOutput
     from mr_dedup.engines.inputs import ClusterSettings
-    from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.formats.fingerprint_parquet import TableWriter
     from mr_dedup.formats.fingerprint_writer import FingerprintWriter
 
@@ -96,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             with _writer(out, format, features, arguments) as write:
                 copy_rows(result, write, rejects)
                 rejects.counts.files = work.files
-                check_rejected(arguments, rejects.counts)
+                check_rejected(arguments, rejects.counts, result.counters)
     _summarise(result.counters, work, rejects, time.perf_counter() - started, out)
     return 0
 
@@ -219,22 +218,17 @@ def _summarise(
 ) -> None:
     from mr_dedup.jobs.reading import TEXT_BYTES
 
-    said = documents_read(counters, work, rejects.counts) + rejects.summary()
+    said = documents_read(counters, work) + rejects.summary()
     said.append(f"wrote {out} in {seconds:.1f} s")
     if counters:
         said[-1] += f", {counters[TEXT_BYTES] / seconds / 1e6:,.1f} MB of text a second"
     print_message(*said)
 
 
-def documents_read(counters: dict[str, int], work: DocumentInputs, counts: ReadCounts) -> list[str]:
+def documents_read(counters: dict[str, int], work: DocumentInputs) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
-    from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES, skipped_records
+    from mr_dedup.jobs.reading import TEXT_BYTES, reading_summary
 
-    said = [work.described]
-    if counters:
-        said[0] += (
-            f", documents: {counters[DOCUMENTS]:,}, text: {counters[TEXT_BYTES] / 1e6:,.1f} MB, "
-            f"rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
-        )
-        said += skipped_lines(skipped_records(counters))
-    return said
+    if not counters:
+        return [work.described]
+    return [*reading_lines(work.described, reading_summary(counters), counters[TEXT_BYTES])]

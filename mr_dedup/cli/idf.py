@@ -83,9 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
         with _counted(arguments, work, staging, settings) as result:
             found = _frequencies(result, arguments, rejects)
             rejects.counts.documents, rejects.counts.files = found.documents, work.files
-            check_rejected(arguments, rejects.counts)
+            check_rejected(arguments, rejects.counts, result.counters)
             found.write(arguments.out, arguments.overwrite)
-    said = documents_read(result.counters, work, rejects.counts) + rejects.summary()
+    said = documents_read(result.counters, work) + rejects.summary()
     said.append(_features_kept(found, result.counters))
     seconds = time.perf_counter() - started
     said.append(f"wrote {arguments.out} in {seconds:.1f} s")

@@ -26,11 +26,10 @@ from mr_dedup.cli.dedup_summary import check_result_rejected
 from mr_dedup.cli.document_arguments import (
     OPTION_OF_PARAMETER,
     add_reading_arguments,
-    incomplete_files,
     read_options,
+    reading_lines,
 )
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.remote_files import document_name, result_name
 from mr_dedup.cli.result_inputs import prepared, result_folder
 from mr_dedup.cli.resumable_results import (
@@ -233,11 +232,7 @@ def _lines(
     seconds: float,
 ) -> Iterator[str]:
     """Yield lines for the user on a run that took so many seconds."""
-    yield (
-        f"{work.described}, documents: {counts['documents_read']:,}, rejected: "
-        f"{counts['rejected_records']:,}{incomplete_files(counts['incomplete_files'])}"
-    )
-    yield from skipped_lines(counts["skipped_records"])
+    yield from reading_lines(work.described, counts)
     if counts["documents_without_group"]:
         yield f"documents without --per {options.per}: {counts['documents_without_group']:,}"
     tokens = counts["tokens"]

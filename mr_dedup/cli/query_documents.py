@@ -116,10 +116,10 @@ def _compute(
     ):
         copy_rows(result, write_counted, rejects)
         rejects.counts.files = work.files
-        check_rejected(arguments, rejects.counts)
+        check_rejected(arguments, rejects.counts, result.counters)
     if side == "queries" and not found:
         raise MrDedupError(f"{', '.join(names)}: no document has a fingerprint")
-    read = documents_read(result.counters, work, rejects.counts)
+    read = documents_read(result.counters, work)
     return [f"{side}: {line}" for line in read]
 
 

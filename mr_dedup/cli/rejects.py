@@ -54,7 +54,7 @@ class RejectsOutput:
     def __init__(self, path: Path | None, overwrite: bool, stack: contextlib.ExitStack) -> None:
         from mr_dedup.formats.documents.rejects import ReadCounts
 
-        self.count = 0
+        self.count = self.without_text = 0
         self.counts = ReadCounts()
         """Of this run; the caller counts its documents."""
         self._path = path
@@ -72,9 +72,10 @@ class RejectsOutput:
         """Append rejected records, a line of JSON each."""
         from mr_dedup.files.outputs import whole_file
 
-        before = self.counts.rejected
+        rejected, without_text = self.counts.rejected, self.counts.without_text
         self.counts.add_lines(lines)
-        self.count += self.counts.rejected - before
+        self.count += self.counts.rejected - rejected
+        self.without_text += self.counts.without_text - without_text
         if self._path is None:
             return
         if self._file is None:
@@ -83,12 +84,15 @@ class RejectsOutput:
 
     def summary(self, noun: str = "record", problem: str = "could not be read") -> list[str]:
         """Return a line with their number and file; none if there are none."""
-        if not self.count:
+        said = [f"{counted(self.count, noun)} {problem}"] if self.count else []
+        if self.without_text:
+            said.append(f"{counted(self.without_text, noun)} without a text")
+        if not said:
             return []
         where = "give --rejects FILE to write them with the reason"
         if self._path is not None:
             where = f"{printable(str(self._path))} says why"
-        return [f"{counted(self.count, noun)} {problem}; {where}"]
+        return [f"{', '.join(said)}; {where}"]
 
 
 @contextlib.contextmanager
@@ -105,7 +109,7 @@ def rejects_output(path: Path | None, overwrite: bool) -> Iterator[RejectsOutput
     with contextlib.ExitStack() as stack:
         output = RejectsOutput(path, overwrite, stack)
         yield output
-    if path is not None and overwrite and not output.count:
+    if path is not None and overwrite and not output.count + output.without_text:
         path.unlink(missing_ok=True)
 
 
@@ -119,15 +123,19 @@ def rejects_to(path: Path | None, overwrite: bool) -> Iterator[Rejects]:
         return
     with rejects_file(path, overwrite) as rejects:
         yield rejects
-    if not rejects.count:
+    if not rejects.listed:
         path.unlink()
 
 
 def print_rejected(rejects: Rejects) -> None:
-    """Print how many records could not be read, and the first of them, if there are any."""
-    if rejects.count:
-        count = counted(rejects.counts.rejected, "record")
-        print_message(f"{count} could not be read; the first, {rejects.listed[0]}")
+    """Print how many records could not be read, or have no text, and the first of these."""
+    counts = rejects.counts
+    if counts.first is not None:
+        count = counted(counts.rejected, "record")
+        print_message(f"{count} could not be read; the first, {counts.first}")
+    if counts.first_without_text is not None:
+        count = counted(counts.without_text, "record")
+        print_message(f"{count} without a text; the first, {counts.first_without_text}")
 
 
 def skipped_lines(skipped: Mapping[SkipReason, int]) -> list[str]:

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 from mr_dedup.files.outputs import whole_file
-from mr_dedup.formats.parquet_rows import ParquetRows, is_text, open_parquet
+from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
 from mr_dedup.formats.parts import PART_ROWS, ParquetParts
+from mr_dedup.formats.tables import one_array
+from mr_dedup.formats.value_text import value_texts
 
 ID, FINGERPRINT, LENGTH = "id", "fingerprint", "length"
 """The columns: text; two's complement, int64; the bytes of the document's text in UTF-8, int64."""
@@ -266,19 +268,15 @@ class TableReader:
     def identified(self) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
         """Yield the fingerprints as ``batches`` does, and their ids, null where there is none.
 
-        Ids are the column ``id``, of text or integers. Raises FormatError if it is of another
-        type, or not UTF-8.
+        Ids are the column ``id``, as ``value_texts`` has them.
         """
         columns = [FINGERPRINT]
         if ID in self._file.columns:
+            self._type_of(ID)
             columns.append(ID)
-            kind = self._type_of(ID)
-            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-            if not _may_be_id(kind):
-                self._refuse(f"its column {ID!r} is of type {kind}, not text")
         for rows in self._rows(columns, 0, None, _BATCH_BYTES):
             found = rows.column(FINGERPRINT)
-            ids = self._text(rows.column(ID)) if ID in columns else _no_ids(len(rows))
+            ids = _texts(rows.column(ID)) if ID in columns else _no_ids(len(rows))
             if found.null_count:
                 ids = ids.filter(found.is_valid())
                 found = found.drop_null()
@@ -310,15 +308,6 @@ class TableReader:
             self._refuse(f"has {count} columns {column!r}")
         return self._file.schema.field(column).type
 
-    def _text(self, ids: pa.Array) -> pa.LargeStringArray:
-        plain = ids.dictionary_decode() if pa.types.is_dictionary(ids.type) else ids
-        try:
-            text = plain.cast(pa.large_string())
-            text.validate(full=True)
-        except pa.ArrowInvalid:
-            self._refuse(f"its column {ID!r} is not all UTF-8")
-        return text
-
     def _refuse(self, reason: str) -> NoReturn:
         raise FormatError(self._path, None, reason)
 
@@ -343,5 +332,5 @@ def _no_ids(count: int) -> pa.LargeStringArray:
     return pa.nulls(count, pa.large_string())
 
 
-def _may_be_id(kind: pa.DataType) -> bool:
-    return is_text(kind) or bool(pa.types.is_integer(kind))
+def _texts(ids: pa.Array) -> pa.LargeStringArray:
+    return one_array(value_texts(pa.chunked_array([ids])))

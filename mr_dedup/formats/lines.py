@@ -33,8 +33,8 @@ class NonEmptyLines(NamedTuple):
     """The lines of ``content`` that are not empty, of its ``line_count`` lines.
 
     ``numbers``, ``starts`` and ``ends`` are int64[n]: line numbers from 0, and byte offsets in
-    ``content``, which is None for a line that is too long. A byte order mark at the beginning of a
-    file is not part of a line. An empty line takes some nanoseconds, and no Python object.
+    ``content``, which is None for a line that is too long. A byte order mark before a line is not
+    part of it. An empty line takes some nanoseconds, and no Python object.
     """
 
     content: bytes | None
@@ -50,19 +50,17 @@ class NonEmptyLines(NamedTuple):
             zero = np.zeros(1, np.int64)
             return cls(None, 1, zero, zero, zero)
         content = bytes(memoryview(block.buffer)[: block.size])
-        begin = len(codecs.BOM_UTF8) if _begins_with_mark(block) else 0
         data = np.frombuffer(content, np.uint8)
         ends = np.flatnonzero(data == _NEWLINE)
         if not content.endswith(b"\n"):
             ends = np.append(ends, block.size)
-        starts = np.append(begin, ends[:-1] + 1)
+        starts = np.append(0, ends[:-1] + 1)
+        for line in np.flatnonzero(data[starts] == codecs.BOM_UTF8[0]).tolist():
+            while content.startswith(codecs.BOM_UTF8, starts[line]):
+                starts[line] += len(codecs.BOM_UTF8)
         stops = ends - ((ends > starts) & (data[ends - 1] == _RETURN))
         numbers = np.flatnonzero(stops > starts)
         return cls(content, len(ends), numbers, starts[numbers], stops[numbers])
-
-
-def _begins_with_mark(block: LineBlock) -> bool:
-    return block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
 
 
 def line_blocks(

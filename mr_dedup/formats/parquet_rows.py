@@ -2,14 +2,20 @@
 
 Of the footer only row groups are looked up: pyarrow aborts the process when a column chunk is
 looked up whose metadata is damaged.
+
+Views of strings and bytes are read as large strings and bytes, at any depth: Arrow cannot select
+rows of views. Where a schema says of which types they were, ``parquet_writer`` writes these.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +38,9 @@ Some if dictionaries are read as such, since each batch gets all of them, or all
 _MAX_DECODED_BYTES = 64 << 20
 """If so many rows take more, rows are decoded one by one from there on."""
 
+STORED_AS = b"mr_dedup.stored_as"
+"""The metadata of a schema with the columns as their file has them, if their types are others."""
+
 
 class ParquetRows:
     """An open Parquet file; damage raises FormatError with its name."""
@@ -42,7 +51,8 @@ class ParquetRows:
             self._file = pq.ParquetFile(
                 source, buffer_size=_BUFFER_BYTES, page_checksum_verification=True
             )
-            self.schema: pa.Schema = self._file.schema_arrow
+            self.schema: pa.Schema = without_views(self._file.schema_arrow)
+            self._has_views = STORED_AS in (self.schema.metadata or {})
             self.columns: list[str] = self.schema.names
         metadata = self._file.metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
@@ -128,7 +138,7 @@ class ParquetRows:
                     if pa.types.is_dictionary(column.type):
                         # the decoder does not check the bounds of indices; this does
                         pa.DictionaryArray.from_arrays(column.indices, column.dictionary)
-                yield batch
+                yield as_stored(batch) if self._has_views else batch
 
 
 @contextlib.contextmanager
@@ -146,9 +156,129 @@ def _decoding(name: str) -> Iterator[None]:
     """Turn errors of decoding into a FormatError of one line."""
     try:
         yield
+    except pa.ArrowNotImplementedError as error:
+        reason = " ".join(str(error).split())
+        raise FormatError(name, None, f"Arrow cannot read its columns: {reason}") from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise FormatError(name, None, f"the Parquet data is damaged: {reason}") from error
+
+
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with usual layouts in place of views, and what it was in its metadata.
+
+    >>> without_views(pa.schema([("a", pa.list_(pa.string_view()))])).types
+    [ListType(list<item: large_string>)]
+    """
+    before = list(schema)
+    fields = list(map(_without_views, before))
+    if all(map(operator.is_, fields, before)):
+        return schema
+    stored = schema.remove_metadata().serialize().to_pybytes()
+    return pa.schema(fields, {**(schema.metadata or {}), STORED_AS: stored})
+
+
+def _without_views(field: pa.Field) -> pa.Field:
+    """Return a field, itself if it has no views."""
+    types, kind = pa.types, field.type
+    if types.is_string_view(kind):
+        return field.with_type(pa.large_string())
+    if types.is_binary_view(kind):
+        return field.with_type(pa.large_binary())
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = pa.field("", kind.storage_type)
+        plain = _without_views(storage)
+        return field if plain is storage else field.with_type(plain.type)
+    if types.is_dictionary(kind):
+        values = pa.field("", kind.value_type)
+        plain = _without_views(values)
+        if plain is values:
+            return field
+        return field.with_type(pa.dictionary(kind.index_type, plain.type, kind.ordered))
+    before = [kind.field(number) for number in range(kind.num_fields)]
+    inside = list(map(_without_views, before))
+    if all(map(operator.is_, inside, before)):
+        return field
+    return field.with_type(with_children(kind, inside))
+
+
+def with_children(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
+    """Return a nested type with other fields; lists in place of views of lists."""
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct(fields)
+    if types.is_map(kind):
+        key, item = (fields[0].type.field(number) for number in (0, 1))
+        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
+    return (pa.large_list if is_large else pa.list_)(fields[0])
+
+
+def as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with the types of ``without_views``."""
+    schema = without_views(batch.schema)
+    columns = map(_as_type, batch.columns, schema.types)
+    return pa.RecordBatch.from_arrays(list(columns), schema=schema)
+
+
+def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if values.type == kind:
+        return values
+    if isinstance(values, pa.ExtensionArray):
+        return _as_type(values.storage, kind)
+    if pa.types.is_dictionary(kind):
+        dictionary = _as_type(values.dictionary, kind.value_type)
+        return pa.DictionaryArray.from_arrays(values.indices, dictionary, ordered=kind.ordered)
+    if pa.types.is_list_view(values.type) or pa.types.is_large_list_view(values.type):
+        # Arrow's own conversion of slices may fail
+        lengths = values.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+        edges = pa.array(np.append(0, np.cumsum(lengths))).cast(
+            pa.int64() if pa.types.is_large_list(kind) else pa.int32()
+        )
+        inside = _as_type(values.flatten(), kind.value_type)
+        lists = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+        return lists.from_arrays(edges, inside, type=kind, mask=values.is_null())
+    try:
+        return values.cast(kind)
+    except pa.ArrowNotImplementedError:
+        # there are dictionaries of views inside
+        if not pa.types.is_nested(kind) or values.offset:
+            raise
+    if pa.types.is_struct(kind):
+        inside = [values.field(number) for number in range(kind.num_fields)]
+    elif pa.types.is_map(kind):
+        members = [values.type.key_field, values.type.item_field]
+        inside = [pa.StructArray.from_arrays([values.keys, values.items], fields=members)]
+    else:
+        inside = [values.values]
+    types = [kind.field(number).type for number in range(kind.num_fields)]
+    children = list(map(_as_type, inside, types))
+    own = values.buffers()[: kind.num_buffers]
+    return pa.Array.from_buffers(kind, len(values), own, values.null_count, 0, children)
+
+
+@contextlib.contextmanager
+def parquet_writer(file: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """Yield a writer of rows compressed by zstd, with checksums of pages.
+
+    Columns that were views become so again: Arrow's readers take the types from the metadata.
+    """
+    metadata = dict(schema.metadata or {})
+    stored = metadata.pop(STORED_AS, None)
+    schema = schema.with_metadata(metadata or None)
+    with pq.ParquetWriter(
+        file, schema, compression="zstd", write_page_checksum=True, store_schema=stored is None
+    ) as writer:
+        yield writer
+        if stored is not None:
+            original = pa.ipc.read_schema(pa.py_buffer(stored))
+            known = {field.name: field for field in original}
+            types = pa.schema([known.get(field.name, field) for field in schema])
+            arrow = base64.b64encode(types.serialize().to_pybytes())
+            # as the writer does, which would store those of the rows
+            writer.add_key_value_metadata({**metadata, b"ARROW:schema": arrow})
 
 
 def is_string(kind: pa.DataType) -> bool:
@@ -173,10 +303,12 @@ def _pieces(
     sizes = np.zeros(len(batch), dtype=np.int64)
     for name in texts:
         column = batch.column(name)
-        if pa.types.is_dictionary(column.type):
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
             lengths = pc.binary_length(column.dictionary).take(column.indices)
-        else:
+        elif is_text(column.type):
             lengths = pc.binary_length(column)
+        else:
+            continue
         sizes += lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     ends = sizes.cumsum()
     start = 0

@@ -29,7 +29,7 @@ from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.part_cache import Cache
-from mr_dedup.jobs.reading import DOCUMENTS, NO_REJECTS, REJECTED
+from mr_dedup.jobs.reading import DOCUMENTS, NO_REJECTS, has_rejects
 from mr_dedup.jobs.signing import Signing, signing
 from mr_dedup.signatures.candidates import too_many_subsets
 from mr_dedup.signatures.columns import signatures_in
@@ -138,7 +138,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 yield number, table
             for rejects in reading.rejects():
                 yield number, rejects
-            if self.shards is not None and not counters[DOCUMENTS] + counters[REJECTED]:
+            if self.shards is not None and not (counters[DOCUMENTS] or has_rejects(counters)):
                 # each chunk has a shard
                 yield number, NO_REJECTS
 

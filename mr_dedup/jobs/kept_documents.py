@@ -21,6 +21,7 @@ from mr_dedup.formats.compression import (
     compression_by_suffix,
 )
 from mr_dedup.formats.documents.files import with_number
+from mr_dedup.formats.parquet_rows import parquet_writer
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.kept_records import FILE_KEY
 
@@ -90,9 +91,7 @@ class KeptDocuments:
         table = table.replace_schema_metadata(kept or None)
         if source != self._source or self._rows is None:
             path = self._begin(source)
-            self._rows = self._open.enter_context(
-                pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)
-            )
+            self._rows = self._open.enter_context(parquet_writer(path, table.schema))
         self._rows.write_table(table)
         self._count(len(table))
 

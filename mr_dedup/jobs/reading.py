@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypedDict
 
@@ -20,7 +20,7 @@ from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, Docum
 from mr_dedup.formats.documents.local_copies import on_this_machine
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
-from mr_dedup.formats.documents.rejects import SKIP_PHRASES, Rejects, SkipReason
+from mr_dedup.formats.documents.rejects import SKIP_PHRASES, ReadCounts, Rejects, SkipReason
 from mr_dedup.jobs.contract import Counters, TaskInput
 
 DOCUMENTS, TEXT_BYTES = "documents_read", "text_bytes"
@@ -34,6 +34,15 @@ INCOMPLETE = "incomplete_files"
 
 PAGES, CUT = "html_pages", "html_cut_thousandths"
 """The counters of pages of HTML, and of thousandths of them that are not in their texts."""
+
+WITHOUT_TEXT = "documents_without_text"
+"""The counter of valid records whose text is null, which are no documents."""
+
+EMPTY = "documents_empty"
+"""The counter of documents whose text is empty or white space."""
+
+UNUSABLE_IDS = "documents_with_unusable_id"
+"""The counter of documents whose id has no form as text, so that they are named by position."""
 
 SKIPPED = "skipped_"
 """The prefix of the counters of valid records that are not documents; a SkipReason follows."""
@@ -102,35 +111,62 @@ def local_chunk(
     return on_this_machine(chunk, part.scratch, part.next_path, is_kept)
 
 
-def cut_of_pages(counters: Mapping[str, int]) -> PagesSummary:
-    """Return how many pages of HTML were read, and the mean share that is not in their texts.
+def reading_summary(counters: Mapping[str, int]) -> ReadingCounts:
+    """Return what was read, from the counters of a job.
 
-    Empty if there are none.
+    >>> reading_summary({"html_pages": 4, "html_cut_thousandths": 1000})["html_cut_share"]
+    0.25
 
-    >>> cut_of_pages({"html_pages": 4, "html_cut_thousandths": 1000})
-    {'html_pages': 4, 'html_cut_share': 0.25}
-    """
-    pages = counters.get(PAGES, 0)
-    if not pages:
-        return {}
-    return {"html_pages": pages, "html_cut_share": round(counters.get(CUT, 0) / pages / 1000, 4)}
-
-
-def skipped_records(counters: Mapping[str, int]) -> dict[SkipReason, int]:
-    """Return how many records were skipped, by reason, from the counters of a job.
-
-    >>> skipped_records({"documents_read": 7, "skipped_media_type": 2})
+    >>> reading_summary({"documents_read": 7, "skipped_media_type": 2})["skipped_records"]
     {'media_type': 2}
     """
-    counts = {reason: counters.get(SKIPPED + reason, 0) for reason in sorted(SKIP_PHRASES)}
-    return {reason: count for reason, count in counts.items() if count}
+    skipped = {reason: counters.get(SKIPPED + reason, 0) for reason in sorted(SKIP_PHRASES)}
+    counts: ReadingCounts = {
+        "documents_read": counters.get(DOCUMENTS, 0),
+        "rejected_records": counters.get(REJECTED, 0),
+        "incomplete_files": counters.get(INCOMPLETE, 0),
+        "documents_without_text": counters.get(WITHOUT_TEXT, 0),
+        "documents_empty": counters.get(EMPTY, 0),
+        "documents_with_unusable_id": counters.get(UNUSABLE_IDS, 0),
+        "skipped_records": {reason: count for reason, count in skipped.items() if count},
+    }
+    if pages := counters.get(PAGES, 0):
+        counts["html_pages"] = pages
+        counts["html_cut_share"] = round(counters.get(CUT, 0) / pages / 1000, 4)
+    return counts
 
 
-class PagesSummary(TypedDict):
-    """What is cut of pages of HTML; empty if there are none."""
+class ReadingCounts(TypedDict):
+    """What was read, as summaries have it; what is of pages of HTML only if there are any."""
 
+    documents_read: int
+    rejected_records: int
+    incomplete_files: int
+    documents_without_text: int
+    documents_empty: int
+    documents_with_unusable_id: int
+    skipped_records: dict[SkipReason, int]
     html_pages: NotRequired[int]
     html_cut_share: NotRequired[float]
+
+
+def has_rejects(counters: Mapping[str, int]) -> bool:
+    """Return whether a job has listed records that are no documents."""
+    return bool(counters.get(REJECTED, 0) + counters.get(WITHOUT_TEXT, 0))
+
+
+def require_documents(counters: Mapping[str, int], tables: Iterable[pa.Table]) -> None:
+    """Raise NothingReadError if no record was a document; the first reject is in ``tables``."""
+    if counters.get(DOCUMENTS) or not has_rejects(counters):
+        return
+    counts = ReadCounts()
+    for table in filter(is_rejects, tables):
+        counts.add_lines(reject_lines(table))
+        break
+    counts.rejected = counters.get(REJECTED, 0)
+    counts.without_text = counters.get(WITHOUT_TEXT, 0)
+    counts.rejects = max(counts.rejects, min(counts.rejected + counts.without_text, 2))
+    counts.require_documents()
 
 
 class TaskRejects:
@@ -213,6 +249,9 @@ class DocumentReading:
         counts[REJECTED] = report.counts.rejected
         counts[INCOMPLETE] = report.counts.incomplete_files
         counts |= {PAGES: pages, CUT: cut} if pages else {}
+        counts[WITHOUT_TEXT] = report.counts.without_text
+        counts[EMPTY] = report.counts.empty
+        counts[UNUSABLE_IDS] = report.counts.unusable_ids
         counts |= {SKIPPED + why: amount for why, amount in report.skipped.items()}
         self._counters.update(counts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,7 +56,8 @@ def cut_lines(
 ) -> tuple[pa.LargeBinaryArray, LineEdits]:
     """Return JSON lines whose texts are cut, and what was done to them.
 
-    Nothing else of a line changes. A line without a text, which has HTML, gets a member for it.
+    Nothing else of a line changes. A line without a text, or with one of white space, which has
+    HTML, gets a member for it.
 
     Args:
         lines: n records.
@@ -75,7 +77,7 @@ def cut_lines(
         line = lines[row].as_py()
         checksums += [checksum(line)] * (end - begin)
         found = text_member(line, text_name)
-        if found is None:
+        if found is None or not msgspec.json.decode(line[slice(*found)]).strip():
             where, member = added_member(line, text_name, cut[row].as_py())
             line = spliced(line, [where], [where], [member])
             more = end - begin - 1
@@ -122,20 +124,25 @@ def cut_rows(
     if not changed.size:
         return rows
     index = rows.column_names.index(name) if name in rows.column_names else -1
-    if index < 0 or rows[name].take(pa.array(changed)).null_count:
+    before = as_bytes(one_array(rows.column(index))) if index >= 0 else None
+    of_changed = [] if before is None else before.take(pa.array(changed)).to_pylist()
+    if before is None or not all(text and text.strip() for text in of_changed):
         raise MrDedupError(f"{called}: rows without {name!r}, whose text is in HTML, cannot be cut")
     field = rows.schema.field(index)
     chosen = np.zeros(len(rows), bool)
     chosen[changed] = True
-    before = as_bytes(one_array(rows.column(index)))
     texts = pc.if_else(pa.array(chosen), cut.cast(pa.large_binary()), before)
     return rows.set_column(index, field, as_column(texts, field.type))
 
 
 def as_bytes(column: pa.Array) -> pa.LargeBinaryArray:
     """Return a column of texts of any type, in UTF-8."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), pa.large_binary())
     if is_string(column.type):
         column = column.cast(pa.large_string())
     return column.cast(pa.large_binary())
@@ -143,6 +150,8 @@ def as_bytes(column: pa.Array) -> pa.LargeBinaryArray:
 
 def as_column(texts: pa.LargeBinaryArray, kind: pa.DataType) -> pa.Array:
     """Return texts as a column of a type, the reverse of ``as_bytes``."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, as_column(texts, kind.storage_type))
     if pa.types.is_dictionary(kind):
         return as_column(texts, kind.value_type).dictionary_encode().cast(kind)
     return (texts.cast(pa.large_string()) if is_string(kind) else texts).cast(kind)

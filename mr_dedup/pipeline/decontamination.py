@@ -10,7 +10,7 @@ documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,6 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.benchmark_items import write_items
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts, ParquetParts
 from mr_dedup.formats.shards import Shard
 from mr_dedup.jobs.contamination_counts import EXAMPLE, added_up
@@ -47,13 +46,9 @@ from mr_dedup.jobs.decontaminate import (
 )
 from mr_dedup.jobs.kept_records import KeptFormat
 from mr_dedup.jobs.reading import (
-    DOCUMENTS,
-    INCOMPLETE,
-    REJECTED,
     TEXT_BYTES,
-    is_rejects,
-    reject_lines,
-    skipped_records,
+    reading_summary,
+    require_documents,
 )
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.sharded.document_files import columns_of_documents, document_parts
@@ -199,13 +194,11 @@ class Findings:
 
     def summary(self, action: Action) -> dict[str, Any]:
         """Return the counts of a run as ``summary.json`` has them."""
-        names = [DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED]
+        names = [TEXT_BYTES, CONTAMINATED, STOPPED]
         names += {"report": [], "drop": [KEPT, DROPPED], "cut": [CUT]}[action]
         return {
             **{name: self.counts.get(name, 0) for name in names},
-            "rejected_records": self.counts.get(REJECTED, 0),
-            "incomplete_files": self.counts.get(INCOMPLETE, 0),
-            "skipped_records": skipped_records(self.counts),
+            **reading_summary(self.counts),
             "matches": self.counts.get(MATCHED, 0),
             "verdicts": dict(sorted(self.verdicts.items())),
             "items": len(self.items),
@@ -253,7 +246,8 @@ def find_items(
     if missing:
         raise MrDedupError(f"{run.at(RESULT)}: parts of chunk {min(missing)} are missing")
     findings = Findings(searched, totals)
-    _require_documents(findings.counts, run, with_rejects)
+    firsts = (table for chunk in with_rejects[:1] for table in _shards(run).tables(chunk))
+    require_documents(findings.counts, firsts)
     _write_rejects(run, with_rejects)
     stages.finish(_KEEP, [], findings.counts)
     return findings
@@ -322,23 +316,6 @@ def _totals(run: ShardedRun) -> tuple[list[pa.Table], set[int], list[int]]:
         elif table.column_names == [WITH_REJECTS]:
             with_rejects += table[WITH_REJECTS].to_pylist()
     return added_up(tables), missing, sorted(with_rejects)
-
-
-def _require_documents(
-    counts: Mapping[str, int], run: ShardedRun, with_rejects: Sequence[int]
-) -> None:
-    """Raise NothingReadError if all records were rejected, with the first of them."""
-    documents, rejected = counts.get(DOCUMENTS, 0), counts.get(REJECTED, 0)
-    if documents or not rejected:
-        return
-    read = ReadCounts()
-    for table in _shards(run).tables(with_rejects[0]):
-        if is_rejects(table):
-            read.add_lines(reject_lines(table))
-            break
-    read.rejected = rejected
-    read.rejects = max(read.rejects, min(rejected, 2))
-    read.require_documents()
 
 
 def _write_rejects(run: ShardedRun, chunks: Sequence[int]) -> None:

@@ -19,7 +19,6 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.passage_files import PASSAGES
 from mr_dedup.jobs.passage_anchors import TOKENS, PassageAnchorsJob
 from mr_dedup.jobs.passage_job import HOST, WITHOUT_GROUP
@@ -27,11 +26,11 @@ from mr_dedup.jobs.passage_windows import PassageWindowsJob
 from mr_dedup.jobs.passages import LEFT_EMPTY, PASSAGES_FOLDER, Cut, PassagesJob
 from mr_dedup.jobs.reading import (
     DOCUMENTS,
-    INCOMPLETE,
     REJECT,
-    REJECTED,
     TEXT_BYTES,
-    skipped_records,
+    has_rejects,
+    reading_summary,
+    require_documents,
 )
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.passages.cutting import Boundaries
@@ -164,34 +163,18 @@ def _read(left: Left, options: PassageRunOptions) -> Mapping[str, Any]:
     Raises NothingReadError if all records were rejected, NoGroupError if no document has a group.
     """
     counters = left.counters
-    documents, rejected = counters.get(DOCUMENTS, 0), counters.get(REJECTED, 0)
-    if rejected and not documents:
-        _refuse_nothing_read(left, rejected)
+    documents = counters.get(DOCUMENTS, 0)
+    firsts = (next(left.tables(shard.key)).select([REJECT]) for shard in left.shards)
+    require_documents(counters, (table for table in firsts if table[REJECT][0].is_valid))
     if documents and counters.get(WITHOUT_GROUP, 0) == documents:
         what = "no id is a URL" if options.per == HOST else f"no document has {options.per!r}"
         raise NoGroupError(f"--per: {what}")
     return {
-        "documents_read": documents,
-        "rejected_records": rejected,
-        "incomplete_files": counters.get(INCOMPLETE, 0),
-        "skipped_records": skipped_records(counters),
+        **reading_summary(counters),
         "text_bytes": counters.get(TEXT_BYTES, 0),
         "tokens": counters.get(TOKENS, 0),
         WITHOUT_GROUP: counters.get(WITHOUT_GROUP, 0),
     }
-
-
-def _refuse_nothing_read(left: Left, rejected: int) -> None:
-    """Raise NothingReadError, with the first record that was rejected."""
-    counts = ReadCounts()
-    for shard in left.shards:
-        first = next(left.tables(shard.key))[REJECT][0].as_py()
-        if first is not None:
-            counts.add_lines(first + b"\n")
-            break
-    counts.rejected = rejected
-    counts.rejects = max(counts.rejects, min(rejected, 2))
-    counts.require_documents()
 
 
 def _keep(
@@ -213,7 +196,7 @@ def _keep(
         cut=options.cut,
         boundaries=options.boundaries,
         parts=document_parts(run, "same", options.reading.id_names, as_lines=True),
-        has_rejects=bool(anchors.counters.get(REJECTED, 0)),
+        has_rejects=has_rejects(anchors.counters),
     )
     found, _ = run.over_documents(job, "passages", run.chunks, "passages")
     folder = run.at(f"{RESULT}/{PASSAGES_FOLDER}")

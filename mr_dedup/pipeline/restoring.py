@@ -19,6 +19,7 @@ from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import compressing, compression_by_suffix, decompressed_file
 from mr_dedup.formats.cut_files import RESTORED_FROM
+from mr_dedup.formats.parquet_rows import as_stored, parquet_writer, without_views
 from mr_dedup.formats.parts import file_batches
 from mr_dedup.formats.tables import one_array
 from mr_dedup.passages.cutting import unspliced
@@ -213,10 +214,9 @@ def _restore_rows(source: Path, target: Path, cuts: _Cuts, text_name: str) -> No
     row = 0
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(pq.ParquetFile(source, page_checksum_verification=True))
-        schema = file.schema_arrow
-        writer = stack.enter_context(pq.ParquetWriter(target, schema, compression="zstd"))
+        writer = stack.enter_context(parquet_writer(target, without_views(file.schema_arrow)))
         for batch in file.iter_batches(_ROWS):
-            table = pa.Table.from_batches([batch], schema)
+            table = pa.Table.from_batches([as_stored(batch)])
             found = dict(cuts.before(row + len(table)))
             if found:
                 table = _restored_rows(table, found, row, cuts, text_name)

@@ -13,8 +13,7 @@ from typing_extensions import NotRequired
 from mr_dedup.errors import FormatError, MrDedupError, newer, shortened
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import MAX_PAGE_SECONDS, HtmlText, ReadOptions
-from mr_dedup.formats.documents.rejects import SkipReason
-from mr_dedup.jobs.reading import PagesSummary
+from mr_dedup.jobs.reading import ReadingCounts
 
 FORMAT_VERSION = 3
 """Of the files of a result. Raised when a file, a column or a key gets another name or meaning.
@@ -23,7 +22,7 @@ Results of version 1 do not have a version in their summaries.
 """
 
 
-class ReadingSummary(PagesSummary):
+class ReadingSummary(ReadingCounts):
     """What was read.
 
     ``documents_without_id`` only if there are any, and the fields of ids are not the default ones;
@@ -31,10 +30,6 @@ class ReadingSummary(PagesSummary):
     ``documents_unordered``, by the preference, only if there are any.
     """
 
-    documents_read: int
-    rejected_records: int
-    incomplete_files: int
-    skipped_records: dict[SkipReason, int]
     documents_without_id: NotRequired[int]
     documents_without_seen: NotRequired[int]
     documents_unordered: NotRequired[dict[str, int]]
@@ -227,6 +222,9 @@ class ResultCounts(msgspec.Struct):
     documents_read: Count
     files_read: Count = 0
     rejected_records: Count = 0
+    documents_without_text: Count = 0
+    documents_empty: Count = 0
+    documents_with_unusable_id: Count = 0
     documents_cut: Count = 0
 
     @classmethod

@@ -88,6 +88,8 @@ class Totals:
         dropped_bytes: that of dropped ones.
         skipped: records that are no documents, by what they were skipped for.
         incomplete_files: files that could not be read to the end.
+        without_text: valid records whose text is null, which are no documents.
+        empty: documents whose text is empty or white space.
         oversized_keys: keys of more documents than are all compared with one another.
         retained: kept documents that are near-duplicates of another kept one, by reason.
         pages: pages of HTML.
@@ -105,6 +107,8 @@ class Totals:
     dropped_bytes: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     incomplete_files: int = 0
+    without_text: int = 0
+    empty: int = 0
     oversized_keys: int = 0
     retained: Mapping[str, int] = field(default_factory=dict)
     pages: int = 0
@@ -134,6 +138,8 @@ def totals_of(summary: StageSummary, kept_bytes: int, dropped_bytes: int) -> Tot
         dropped_bytes=dropped_bytes,
         skipped={SKIP_PHRASES[why]: count for why, count in summary["skipped_records"].items()},
         incomplete_files=summary["incomplete_files"],
+        without_text=summary["documents_without_text"],
+        empty=summary["documents_empty"],
         oversized_keys=summary["oversized_keys"],
         retained={
             reason.phrase: summary["reasons"][reason.key]

@@ -126,10 +126,10 @@ def test_a_column_is_a_list_of_texts(kind, documents):
         assert result.kept.equals(listed.kept)
 
 
-def test_nulls_of_a_column_are_rejected():
+def test_nulls_of_a_column_are_counted():
     texts = [None, "one two three", None, *map(str, range(40))]
     with mr_dedup.dedup(pd.Series(texts)) as result:
-        assert result.summary["rejected_records"] == 2
+        assert result.summary["documents_without_text"] == 2
         assert result.kept["id"].to_pylist()[0] == "1"
 
 
@@ -481,3 +481,46 @@ def test_a_directory_that_is_no_result_is_reported(tmp_path):
     for name in "summary", "decisions":
         with pytest.raises(mr_dedup.MrDedupError, match=rf"{name}(\.json)?: .*o such file"):
             getattr(mr_dedup.DedupResult(tmp_path), name)
+
+
+PAGE = "the quick brown fox jumps over the lazy dog on a sunny day"
+
+
+def test_columns_of_every_type_of_polars():
+    """Nested strings, categories and enumerations are views in the stream, and are kept."""
+    frame = pl.DataFrame(
+        {
+            "text": [PAGE, PAGE, "something else altogether"],
+            "list": [["a", None], [], None],
+            "struct": [{"a": "b", "c": ["d"]}, None, {"a": None, "c": []}],
+            "category": pl.Series(["x", None, "y"], dtype=pl.Categorical),
+            "enum": pl.Series(["x", "y", None], dtype=pl.Enum(["x", "y"])),
+            "categories": pl.Series([["x"], None, ["y", None]], dtype=pl.List(pl.Categorical)),
+            "enums": pl.Series(
+                [{"e": "x"}, {"e": None}, None], dtype=pl.Struct({"e": pl.Enum(["x"])})
+            ),
+            "nothing": [None] * 3,
+        }
+    )
+    with mr_dedup.dedup(frame) as result:
+        assert result.kept.drop_columns(["id"]).to_pylist() == frame[[0, 2]].to_dicts()
+    for kind in (pl.Categorical, pl.Enum(sorted(set(frame["text"])))):
+        texts = frame.with_columns(frame["text"].cast(kind))
+        with mr_dedup.dedup(texts) as result:
+            assert result.kept["text"].to_pylist() == frame["text"][[0, 2]].to_list()
+
+
+def test_types_that_arrow_lacks_are_named():
+    frame = pl.DataFrame({"text": [PAGE], "large": pl.Series([1], dtype=pl.Int128)})
+    with pytest.raises(mr_dedup.MrDedupError, match="source: Arrow cannot read it: "):
+        mr_dedup.dedup(frame)
+
+
+def test_what_was_not_read_is_shown():
+    records = [{"id": number, "text": f"{number} {PAGE}"} for number in range(98)]
+    records += [{"id": 98, "text": 5}, {"id": 99, "text": None}]
+    with mr_dedup.dedup(records) as result:
+        assert "kept 1 of 98 documents, rejected: 1, without text: 1, in" in repr(result)
+        assert "records without text" in result._repr_html_()
+    with mr_dedup.dedup([{"id": n + 0.5, "text": f"{n} {PAGE}"} for n in range(2)]) as result:
+        assert result.decisions["id"].to_pylist() == ["0.5", "1.5"]

@@ -75,7 +75,7 @@ def stages(folder, count):
     dropped = int(np.count_nonzero(~kept))
     summary = {
         "documents_read": count, "rejected_records": 0, "documents_kept": count - dropped,
-        "documents_in_split_clusters": 0,
+        "documents_in_split_clusters": 0, "documents_without_text": 2, "documents_empty": 1,
         "earlier_documents": EARLIER, "documents_dropped_for_earlier": 0,
         "skipped_records": {"record_type": 3}, "incomplete_files": 0, "oversized_keys": 0,
         "expected_recalls": [{"method": "minhash", "recall": 0.9996}],

@@ -160,7 +160,7 @@ def test_standard_input(tmp_path):
 BAD = [
     (b"not json\n", "is not JSON"),
     (b'{"id": "x"}\n', "has neither 'text' nor 'html'"),
-    (b'{"id": "x", "text": "\\ud800"}\n', "is not JSON"),
+    (b'{"id": "x", "text": "\\ud800"}\n', "its 'text' has half of a surrogate pair"),
     (b'{"id": "x", "text": "\xff"}\n', "is not UTF-8"),
     (b"[" * 5000 + b"]" * 5000 + b"\n", ""),
 ]

@@ -145,7 +145,10 @@ def test_texts_of_most_records_in_another_member_are_named(folder, capfd, name):
         (json.dumps([named(1, text="a")], indent=1), "is a JSON array, not a record"),
         ("\ufeff\n \n[ {\n}\n]", "is a JSON array, not a record"),
         (json.dumps(named(1, text="a"), indent=1), "is JSON over several lines, not a record"),
-        ('{"id": "a", "text": null}', "has neither 'text' nor 'html'; its fields are id, text"),
+        (
+            '{"id": "a", "text": null}',
+            "x.json, line 1 (byte 0): its 'text' is null",
+        ),
         ("{}\n", "has neither 'text' nor 'html'"),
         ("no JSON", "is not JSON"),
     ],

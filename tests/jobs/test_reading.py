@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from mr_dedup.formats.documents.html_text import text_of_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.jobs.contract import Counters, TaskInput
-from mr_dedup.jobs.reading import DocumentReading, cut_of_pages
+from mr_dedup.jobs.reading import DocumentReading, reading_summary
 
 
 def test_bytes_of_texts_are_counted(tmp_path):
@@ -33,6 +33,12 @@ def counted(tmp_path, name, content, **options):
     return counters
 
 
+def of_pages(counters):
+    return {
+        name: value for name, value in reading_summary(counters).items() if name.startswith("html")
+    }
+
+
 def test_what_is_cut_of_pages_is_counted_in_each_format(tmp_path):
     main, whole = (text_of_html(PAGE, extent).text for extent in ("main", "page"))
     share = 1 - len(main) / len(whole)
@@ -48,7 +54,7 @@ def test_what_is_cut_of_pages_is_counted_in_each_format(tmp_path):
         "a.warc": warc,
     }.items():
         counters = counted(tmp_path, name, content)
-        assert cut_of_pages(counters) == {"html_pages": 1, "html_cut_share": round(share, 3)}
+        assert of_pages(counters) == {"html_pages": 1, "html_cut_share": round(share, 3)}
         counters = counted(tmp_path, name, content, html="page")
-        assert cut_of_pages(counters) == {"html_pages": 1, "html_cut_share": 0}
-    assert cut_of_pages(counted(tmp_path, "b.jsonl", b'{"text": "a"}\n')) == {}
+        assert of_pages(counters) == {"html_pages": 1, "html_cut_share": 0}
+    assert of_pages(counted(tmp_path, "b.jsonl", b'{"text": "a"}\n')) == {}

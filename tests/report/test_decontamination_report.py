@@ -37,6 +37,7 @@ def data(sets=SETS, named=None, **counts):
     summary = {
         "documents_read": 10_000, "documents_contaminated": 300, "items_found": 20, "items": 1359,
         "items_judged": 1340, "documents_searched_in_part": 0, "rejected_records": 1,
+        "documents_without_text": 0, "documents_empty": 0,
         "items_not_judged": {"too_short": 12, "no_text": 0, "same_as_another": 7},
         "verdicts": {"question": 200, "near_question": 100, "answer_alone": 3},
     }  # fmt: skip

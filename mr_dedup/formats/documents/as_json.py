@@ -13,6 +13,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.row_sizes import storage_type
+from mr_dedup.formats.value_text import plain_values, python_values, value_texts
 
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 
@@ -20,9 +21,9 @@ _ENCODER = msgspec.json.Encoder(enc_hook=str)
 def rows_as_json(rows: pa.Table, file: str, options: ReadOptions) -> pa.LargeBinaryArray:
     """Return rows of a Parquet file as JSON lines, with all their columns.
 
-    Ids and texts in columns of bytes become text, as they were read; other bytes are in base64,
-    dates in ISO 8601, decimal numbers text, maps arrays of pairs; text of JSON is what it says; NaN
-    and infinity are null.
+    Ids have the form by which they were read, texts in columns of bytes become text; other bytes
+    are in base64, dates in ISO 8601, decimal numbers text, maps arrays of pairs; text of JSON is
+    what it says; NaN and infinity are null.
 
     Raises:
         MrDedupError: a column is repeated, a value cannot be expressed, or a line is longer than
@@ -32,18 +33,10 @@ def rows_as_json(rows: pa.Table, file: str, options: ReadOptions) -> pa.LargeBin
     for name in names:
         if names.count(name) > 1:
             raise MrDedupError(f"{file}: has {names.count(name)} columns {name!r}, as JSON cannot")
-    text_of: dict[str, Callable[[bytes], str]] = {
-        **dict.fromkeys((*options.id_names, options.text_name), lambda data: str(data, "utf-8")),
-        options.html_name: decode,
-    }
-    columns = []
-    for name, column in zip(names, rows.columns, strict=True):
-        values = _values(column)
-        if name in text_of:
-            convert = text_of[name]
-            values = [convert(each) if isinstance(each, bytes) else each for each in values]
-        columns.append(values)
     try:
+        columns = [
+            _values(name, column, options) for name, column in zip(names, rows.columns, strict=True)
+        ]
         lines = [
             _ENCODER.encode(dict(zip(names, row, strict=True))) + b"\n"
             for row in zip(*columns, strict=True)
@@ -51,6 +44,23 @@ def rows_as_json(rows: pa.Table, file: str, options: ReadOptions) -> pa.LargeBin
     except (ValueError, TypeError, OverflowError) as error:
         raise MrDedupError(f"{file}: a row cannot be written as JSON: {error}") from error
     return _checked(lines, lambda _: file, options)
+
+
+def _values(name: str, column: pa.ChunkedArray, options: ReadOptions) -> list[Any]:
+    """Return the values of a column as JSON has them; ids have the form by which they are read."""
+    types, kind = pa.types, plain_values(column.slice(0, 0)).type
+    is_json = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    is_json = is_json or kind == pa.json_()
+    if name in options.id_names and not (is_json or types.is_nested(kind)):
+        ids: list[Any] = value_texts(column).to_pylist()
+        return ids
+    values = python_values(plain_values(column))
+    if storage_type(kind) != kind:
+        values = [_with_json(value, kind) for value in values]
+    if name in (options.text_name, options.html_name):
+        of_bytes = decode if name == options.html_name else bytes.decode
+        return [of_bytes(each) if isinstance(each, bytes) else each for each in values]
+    return values
 
 
 def texts_as_json(
@@ -67,18 +77,6 @@ def texts_as_json(
         for id, text in zip(ids.to_pylist(), texts.to_pylist(), strict=True)
     ]
     return _checked(lines, lambda row: str(ids[row]), options)
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column as Python objects."""
-    kind = column.type
-    if pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns":
-        # Python has no nanoseconds
-        column = column.cast(pa.string())
-    values: list[Any] = column.to_pylist()
-    if storage_type(kind) != kind:
-        return [_with_json(value, kind) for value in values]
-    return values
 
 
 def _with_json(value: Any, kind: pa.DataType) -> Any:

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.extraction import Extraction
@@ -352,6 +353,11 @@ class BatchBuilder:
             records=_joined_records([chunk.records for chunk in self._chunks]),
             cut_shares=_joined_shares(self._chunks),
         )
+
+
+def are_blank(texts: LargeStrings) -> LargeStrings:
+    """Return which texts are empty or white space, booleans; null stays null."""
+    return pc.or_(pc.equal(pc.binary_length(texts), 0), pc.utf8_is_space(texts))
 
 
 def _concatenated(columns: Sequence[LargeStrings]) -> pa.LargeStringArray:

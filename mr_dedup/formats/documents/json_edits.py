@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from string import hexdigits
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-_SLASH = ord("\\")
+from mr_dedup.formats.documents.json_members import escapes_in, member_spans
+
 _DIGITS = np.array([int(chr(byte), 16) if chr(byte) in hexdigits else 0 for byte in range(256)])
 """The value of each byte as a hexadecimal digit."""
 
@@ -30,26 +29,8 @@ def text_member(line: bytes, name: str) -> tuple[int, int] | None:
         >>> line[start:stop]
         b'"x"'
     """
-    value = memoryview(_decoder(name).decode(line).member)
-    if bytes(value[:1]) != b'"':
-        return None
-    # the value is a slice of the line
-    start = _address(value) - _address(memoryview(line))
-    stop = start + len(value)
-    if line[start:stop] != bytes(value):
-        raise AssertionError("the value of a member was copied")
-    return start, stop
-
-
-@lru_cache(maxsize=4)
-def _decoder(name: str) -> msgspec.json.Decoder[Any]:
-    """Return a decoder of one member, as readers have: what else is in a line it skips."""
-    members = [("member", msgspec.Raw, msgspec.Raw())]
-    return msgspec.json.Decoder(msgspec.defstruct("Record", members, rename={"member": name}))
-
-
-def _address(view: memoryview) -> int:
-    return int(np.frombuffer(view, np.uint8).ctypes.data)
+    ((start, stop),) = member_spans(line, [name])
+    return (start, stop) if line[start : start + 1] == b'"' else None
 
 
 def offsets_in_string(string: bytes, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -64,11 +45,7 @@ def offsets_in_string(string: bytes, offsets: NDArray[np.int64]) -> NDArray[np.i
         [1, 2, 4, 5, 11, 12]
     """
     content = np.frombuffer(string, np.uint8)
-    slashes = np.flatnonzero(content == _SLASH)
-    # of several in a row the first, the third and so on begin an escape
-    new = np.append(True, np.diff(slashes) != 1)[: slashes.size]
-    index = np.arange(slashes.size)
-    escapes = slashes[(index - np.maximum.accumulate(np.where(new, index, 0))) % 2 == 0]
+    escapes = escapes_in(content)
     if not escapes.size:
         return offsets + 1
     surplus = np.ones(escapes.size, np.int64)

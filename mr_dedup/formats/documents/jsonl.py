@@ -1,34 +1,47 @@
 """Documents as JSON lines, decoded a quarter of a megabyte at a time.
 
-A block of lines is decoded in one call, with only the members that are needed; a block with
-anything unusual is decoded again line by line. Texts are decoded without a Python string for each,
-see ``json_strings``. ``pyarrow.json`` counts objects, not lines, and accepts what is not UTF-8.
+A block of lines is decoded in one call, with only the members that are needed, which stay as they
+are in JSON; a block with anything unusual is decoded again line by line. Texts and ids are decoded
+without a Python string for each, see ``json_strings``. ``pyarrow.json`` counts objects, not lines,
+and accepts what is not UTF-8.
 """
 
 from __future__ import annotations
 
 import codecs
-import contextlib
+import itertools
+import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, are_blank
 from mr_dedup.formats.documents.html_process import Page
+from mr_dedup.formats.documents.json_members import (
+    PLACEHOLDERS,
+    all_member_spans,
+    members_decoder,
+    members_of,
+    standard_json,
+)
 from mr_dedup.formats.documents.json_strings import texts_of
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, listed_names
 from mr_dedup.formats.lines import LineBlock
+from mr_dedup.formats.value_text import float_text
 
 _BLANKS = b" \t\r\n"
+_QUOTE = ord('"')
+_NOTHING = (b"", b"null", b"NaN")
+"""What stands for a value that is missing: pandas writes NaN."""
+
 _BLANK = re.compile(rb"[ \t\r\n]*")
 
 
@@ -41,10 +54,11 @@ def read_jsonl(
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of lines; the last ones stay in ``builder``.
 
-    Blank lines and a byte order mark are skipped. A line is rejected if it is longer than the
-    options allow, is not JSON (RFC 8259: lone surrogates and NaN are errors) or not an object, has
-    no text, has an id that is neither a string nor an integer, or is not UTF-8 where it is read.
-    A document without an id, or with an empty one, gets the id ``FILE:OFFSET``.
+    Blank lines, and byte order marks before a line, are skipped. A line is rejected if it is longer
+    than the options allow, is not JSON (RFC 8259, but for NaN, Infinity and halves of surrogate
+    pairs where they are not read) or not an object, has no text, or one that is not Unicode. Ids
+    may be of any type that has a form as text. A document without an id, or with an empty one,
+    gets the id ``FILE:OFFSET``.
 
     Args:
         blocks: the lines.
@@ -62,50 +76,6 @@ def read_jsonl(
         yield from builder.full()
 
 
-@dataclass(frozen=True)
-class _Names:
-    """The members that are decoded: the attribute of each, and the types of all attributes."""
-
-    attributes: dict[str, str]
-    types: list[tuple[str, Any, Any]]
-
-    @classmethod
-    def of(cls, options: ReadOptions) -> _Names:
-        kinds: dict[str, tuple[Any, Any]] = {}
-        for name in options.id_names:
-            kinds[name] = (str | int | None, None)
-        for name in (options.text_name, options.html_name):
-            kinds[name] = (str | None, None)
-        for name in options.fields:
-            kinds.setdefault(name, (msgspec.Raw, msgspec.Raw()))
-        attributes = {name: f"member_{number}" for number, name in enumerate(kinds)}
-        types = [(attributes[name], kind, default) for name, (kind, default) in kinds.items()]
-        return cls(attributes, types)
-
-    def decoder(self, raw: str | None = None) -> msgspec.json.Decoder[Any]:
-        """Return a decoder of lines that leaves the member ``raw`` as it is."""
-        types = [
-            (attribute, msgspec.Raw, msgspec.Raw()) if name == raw else described
-            for (name, attribute), described in zip(
-                self.attributes.items(), self.types, strict=True
-            )
-        ]
-        rename = {attribute: name for name, attribute in self.attributes.items()}
-        return msgspec.json.Decoder(msgspec.defstruct("Record", types, rename=rename, gc=False))
-
-
-@lru_cache(maxsize=4)
-def _decoders(
-    options: ReadOptions,
-) -> tuple[_Names, msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
-    """Return decoders of lines; the second leaves texts as they are in JSON.
-
-    To make them takes a millisecond, as much as to read a small file.
-    """
-    names = _Names.of(options)
-    return names, names.decoder(), names.decoder(raw=options.text_name)
-
-
 class _Reader:
     """Reads the lines of one file, in order; ``line`` is the number of the first, if known."""
 
@@ -117,11 +87,17 @@ class _Reader:
         self._builder = builder
         self._line = line
         self._is_first = line == 1
-        names, self._decoder, self._raw_decoder = _decoders(options)
-        self._get_ids = [attrgetter(names.attributes[name]) for name in options.id_names]
-        self._get_text = attrgetter(names.attributes[options.text_name])
-        self._get_html = attrgetter(names.attributes[options.html_name])
-        self._get_fields = [attrgetter(names.attributes[name]) for name in options.fields]
+        self._names = tuple(
+            dict.fromkeys(
+                [*options.id_names, options.text_name, options.html_name, *options.fields]
+            )
+        )
+        self._decoder = members_decoder(self._names)
+        self._id_numbers = [self._names.index(name) for name in options.id_names]
+        self._text_number = self._names.index(options.text_name)
+        self._html_number = self._names.index(options.html_name)
+        self._field_numbers = [self._names.index(name) for name in options.fields]
+        self._shown_numbers = {*self._field_numbers, *self._id_numbers} - {self._text_number}
 
     def reject_long(self, offset: int) -> None:
         """Reject the next line, at ``offset``."""
@@ -130,15 +106,21 @@ class _Reader:
 
     def read(self, block: LineBlock) -> None:
         """Read the next lines."""
-        begin = 0
-        if block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8):
-            begin = len(codecs.BOM_UTF8)
+        begin = self._after_marks(block, 0)
         if self._read_at_once(block, begin):
             return
         while (begin := self._after_blank_lines(block, begin)) < block.size:
+            begin = self._after_marks(block, begin)
             end = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
             self._read_line(bytes(block.buffer[begin:end]), block.offset + begin)
             begin = end
+
+    @staticmethod
+    def _after_marks(block: LineBlock, begin: int) -> int:
+        """Return where a line begins behind byte order marks, from ``begin`` on."""
+        while block.buffer.startswith(codecs.BOM_UTF8, begin, block.size):
+            begin += len(codecs.BOM_UTF8)
+        return begin
 
     def _after_blank_lines(self, block: LineBlock, begin: int) -> int:
         """Return where the first line that is not blank begins, from ``begin`` on."""
@@ -159,40 +141,79 @@ class _Reader:
         if edges is None or np.diff(edges).max() > self._options.max_record_bytes:
             return False
         offsets = edges[:-1] + (block.offset + begin)
-        try:
-            records = self._raw_decoder.decode_lines(content)
-            # as many objects as lines, each within its line: one per line
-            if len(records) != len(offsets):
-                return False
-            texts = texts_of(list(map(self._get_text, records)))
-            if texts is None:
-                return False
-            fields = [
-                pa.array([_field_text(get(record)) for record in records], pa.large_string())
-                if name != self._options.text_name
-                else texts
-                for name, get in zip(self._options.fields, self._get_fields, strict=True)
-            ]
-        except (ValueError, RecursionError):
+        is_replaced = False
+        records = self._decoded(content)
+        if records is None:
+            # once more without NaN and the like, which is of no account where they are not read
+            is_replaced = True
+            records = self._decoded(standard_json(bytes(content)))
+        if records is None:
             return False
+        # as many objects as lines, each within its line: one per line
+        if len(records) != len(offsets):
+            return False
+        members = list(zip(*map(msgspec.structs.astuple, records), strict=True))
+        texts = texts_of(members[self._text_number])
+        if texts is None or self._has_html_for_blank(texts, members[self._html_number]):
+            return False
+        if is_replaced and any(
+            map(_has_placeholder, itertools.chain(*(members[n] for n in self._shown_numbers)))
+        ):
+            return False
+        fields = [
+            texts
+            if number == self._text_number
+            else pa.array(map(_field_text, members[number]), pa.large_string())
+            for number in self._field_numbers
+        ]
         self._is_first = False
-        ids = self._ids(records, offsets)
+        ids = self._ids(members, offsets)
         lines = _slices(block, edges + begin) if self._options.keep_records else None
         self._builder.add_columns(self._report.file, ids, texts, offsets, fields, lines)
         self._count(len(records))
         return True
 
-    def _ids(self, records: list[Any], offsets: NDArray[np.int64]) -> pa.LargeStringArray:
-        ids = list(map(self._get_ids[0], records)) if self._get_ids else [None]
-        if all(ids):
-            # a TypeError is for an id that is an integer
-            with contextlib.suppress(TypeError):
-                return pa.array(ids, pa.large_string())
-        return pa.array(list(map(self._id, records, offsets.tolist())), pa.large_string())
+    def _decoded(self, content: bytes | memoryview) -> list[Any] | None:
+        try:
+            records: list[Any] = self._decoder.decode_lines(content)
+        except (ValueError, RecursionError):
+            return None
+        return records
 
-    def _id(self, record: Any, offset: int) -> str:
-        ids = (_text_of_id(get(record)) for get in self._get_ids)
-        return next(filter(None, ids), f"{self._report.file}:{offset}")
+    @staticmethod
+    def _has_html_for_blank(texts: pa.LargeStringArray, pages: Sequence[msgspec.Raw]) -> bool:
+        """Return whether there is HTML beside a text that is empty or white space."""
+        if not any(map(_size, pages)):
+            return False
+        blank = np.flatnonzero(are_blank(texts).to_numpy(zero_copy_only=False))
+        return any(_size(pages[row]) for row in blank.tolist())
+
+    def _ids(
+        self, members: Sequence[Sequence[msgspec.Raw]], offsets: NDArray[np.int64]
+    ) -> pa.LargeStringArray:
+        if self._id_numbers:
+            ids = texts_of(members[self._id_numbers[0]])
+            if ids is not None and pc.min(pc.binary_length(ids)).as_py():
+                return ids
+        rows = [
+            [members[number][row] for number in self._id_numbers] for row in range(offsets.size)
+        ]
+        found = [
+            self._id(map(bytes, row), at) for row, at in zip(rows, offsets.tolist(), strict=True)
+        ]
+        return pa.array(found, pa.large_string())
+
+    def _id(self, values: Iterable[bytes], offset: int) -> str:
+        """Return the first of ids in JSON that is not empty, else the position."""
+        is_unusable = False
+        for value in values:
+            try:
+                if id := _text_of_id(value):
+                    return id
+            except ValueError:
+                is_unusable = True
+        self._report.unusable_ids(is_unusable)
+        return f"{self._report.file}:{offset}"
 
     def _read_line(self, line: bytes, offset: int) -> None:
         if len(line.rstrip(b"\r\n")) > self._options.max_record_bytes:
@@ -200,27 +221,25 @@ class _Reader:
             return
         if line.strip(_BLANKS):
             try:
-                decoded = self._decoder.decode(line)
-                id = self._id(decoded, offset)
-                fields = [_field_text(get(decoded)) for get in self._get_fields]
-                text = self._get_text(decoded)
-                html = self._html(decoded) if text is None else None
+                members = members_of(line, self._names)
+                text = self._text(members[self._text_number], members[self._html_number])
             except _NoTextError as error:
-                self._reject_without_text(line, offset, str(error))
+                self._reject_without_text(line, offset, error)
             except (ValueError, RecursionError) as error:
                 spread = _spread(line) if self._is_first else None
                 # of an array, or of JSON spread over several lines, nothing is read
                 self._reject(offset, spread or _reason(error), rest_of_file=spread is not None)
             else:
+                id = self._id([members[number] for number in self._id_numbers], offset)
+                fields = [_field_text(members[number]) for number in self._field_numbers]
                 record = line if line.endswith(b"\n") else line + b"\n"
-                if html is None:
-                    self._builder.add(self._report.file, id, text, offset, fields, record)
-                else:
-                    page = Page(html.encode(), self._options.html, "utf-8")
+                if isinstance(text, Page):
                     reject = partial(self._report.reject, offset, line=self._line)
                     self._builder.add_page(
-                        self._report.file, id, page, offset, reject, fields, record
+                        self._report.file, id, text, offset, reject, fields, record
                     )
+                else:
+                    self._builder.add(self._report.file, id, text, offset, fields, record)
             self._is_first = False
         self._count(1)
 
@@ -229,35 +248,51 @@ class _Reader:
     ) -> None:
         self._report.reject(offset, reason, self._line, text_field, rest_of_file)
 
-    def _reject_without_text(self, line: bytes, offset: int, reason: str) -> None:
-        """Reject a record without a text, and list its fields."""
+    def _reject_without_text(self, line: bytes, offset: int, error: _NoTextError) -> None:
+        """Report a record without a text; list the fields of one without the member of it."""
         try:
-            record = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            spans = all_member_spans(line)
         except (ValueError, RecursionError):  # in what is not read of it
-            record = {}
-        if not record:
-            self._reject(offset, reason)
-            return
-        texts = {name: len(bytes(raw)) for name, raw in record.items() if bytes(raw)[:1] == b'"'}
+            spans = {}
+        texts = {
+            name: stop - start for name, (start, stop) in spans.items() if line[start] == _QUOTE
+        }
         names = [name for name in texts if name not in self._options.id_names]
         longest = max(names, key=texts.__getitem__, default=None)
-        self._reject(offset, f"{reason}; its fields are {listed_names(record)}", longest)
+        if error.null is not None:
+            self._report.without_text(offset, error.null, self._line, longest)
+            return
+        fields = f"; its fields are {listed_names(spans)}" if spans else ""
+        self._reject(offset, f"{error}{fields}", longest)
 
     def _count(self, lines: int) -> None:
         if self._line is not None:
             self._line += lines
 
-    def _html(self, record: Any) -> str:
-        """Return the HTML of a record without a text; raise _NoTextError if there is none."""
-        html: str | None = self._get_html(record)
-        if html is None:
-            names = self._options.text_name, self._options.html_name
-            raise _NoTextError("has neither {!r} nor {!r}".format(*names))
-        return html
+    def _text(self, text: bytes, html: bytes) -> str | Page:
+        """Return the text or page of a record, given members in JSON.
+
+        Raises ValueError if there is none.
+        """
+        names = self._options.text_name, self._options.html_name
+        found = None
+        if text not in _NOTHING:
+            found = _string(text, names[0])
+            # nothing else of a page is its text
+            if found.strip() or html in _NOTHING or html[:1] != b'"':
+                return found
+        if html in _NOTHING:
+            null = names[0] if text else names[1] if html else None
+            raise _NoTextError("has neither {!r} nor {!r}".format(*names), null)
+        return Page(_string(html, names[1]).encode(), self._options.html, "utf-8")
 
 
 class _NoTextError(ValueError):
-    """A valid record without a text; its message is the reason of the reject."""
+    """A valid record without a text: its message is the reason, ``null`` the member that is."""
+
+    def __init__(self, reason: str, null: str | None) -> None:
+        self.null = null
+        super().__init__(reason)
 
 
 def _spread(line: bytes) -> str | None:
@@ -295,18 +330,61 @@ def _slices(block: LineBlock, edges: NDArray[np.int64]) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(edges) - 1, buffers)
 
 
-def _text_of_id(value: str | int | None) -> str:
-    return "" if value is None else str(value)
+def _has_placeholder(value: msgspec.Raw) -> bool:
+    content = bytes(value)
+    return any(mark in content for mark in PLACEHOLDERS)
 
 
-def _field_text(value: str | int | msgspec.Raw | None) -> str | None:
-    """Return a member as text: a string unchanged, None for null or missing, others as JSON."""
-    if not isinstance(value, msgspec.Raw):
-        return None if value is None else str(value)
-    json = bytes(value)
-    if json.startswith(b'"'):
-        return str(msgspec.json.decode(json))
-    return None if json in (b"", b"null") else json.decode()
+def _size(value: msgspec.Raw) -> int:
+    return len(memoryview(value))
+
+
+def _text_of_id(value: bytes) -> str | None:
+    """Return an id in JSON as text, as ``value_texts``; ValueError if it has no form."""
+    if value in _NOTHING:
+        return None
+    kind = value[:1]
+    if kind == b'"':
+        return str(msgspec.json.decode(value, type=str))
+    if kind in b"{[":
+        raise ValueError("has no form as text")
+    if kind in b"tf" or value.removeprefix(b"-").isdigit():
+        return value.decode()
+    return float_text(float(value)) or _text_of_id(b"[]")
+
+
+def _field_text(value: bytes | msgspec.Raw) -> str | None:
+    """Return a member as text: a string unchanged, None for null or missing, others as JSON.
+
+    What is not Unicode becomes U+FFFD.
+    """
+    content = bytes(value)
+    if content in _NOTHING:
+        return None
+    text = content.decode(errors="replace")
+    if not content.startswith(b'"'):
+        return text
+    try:
+        return str(msgspec.json.decode(content))
+    except ValueError:
+        # Python's own reads halves of surrogate pairs
+        units = str(json.loads(text)).encode("utf-16-le", "surrogatepass")
+        return units.decode("utf-16-le", "replace")
+
+
+def _string(content: bytes, name: str) -> str:
+    """Return a string in JSON; ValueError if it is another value, or not Unicode."""
+    if content[:1] != b'"':
+        kinds = {b"{": "an object", b"[": "an array", b"t": "true", b"f": "false"}
+        raise ValueError(f"its {name!r} is {kinds.get(content[:1], 'a number')}, not text")
+    try:
+        return str(msgspec.json.decode(content))
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        if standard_json(content) == content:
+            raise
+        raise ValueError(f"its {name!r} has half of a surrogate pair") from error
 
 
 def _reason(error: ValueError | RecursionError) -> str:
@@ -317,4 +395,6 @@ def _reason(error: ValueError | RecursionError) -> str:
         return "is nested too deeply"
     if isinstance(error, msgspec.ValidationError):
         return f"is not as expected: {error}"
-    return f"is not JSON: {error}"
+    if isinstance(error, msgspec.DecodeError):
+        return f"is not JSON: {error}"
+    return str(error)

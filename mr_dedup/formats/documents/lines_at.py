@@ -42,10 +42,7 @@ def lines_at(
             if stop > done:
                 starts = offsets[done:stop] - block.offset
                 content = np.frombuffer(block.buffer, np.uint8, block.size)
-                first = _first_line(block)
-                begins = (starts == first) | (
-                    (starts > first) & (content[np.maximum(starts, 1) - 1] == _LINE_END)
-                )
+                begins = _begin_lines(content, starts)
                 if not begins.all():
                     done += int(np.argmin(begins))
                     break
@@ -60,10 +57,17 @@ def lines_at(
     )
 
 
-def _first_line(block: LineBlock) -> int:
-    """Return where the first line of a block begins: after a byte order mark."""
-    marked = block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
-    return len(codecs.BOM_UTF8) if marked else 0
+def _begin_lines(content: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return where a line begins, bool[n], at the beginning or behind an end and marks."""
+    begins: NDArray[np.bool_] = (starts == 0) | (starts > 0) & (
+        content[np.maximum(starts, 1) - 1] == _LINE_END
+    )
+    for index in np.flatnonzero(~begins).tolist():
+        stop = int(starts[index])
+        while bytes(content[max(stop - 3, 0) : stop]) == codecs.BOM_UTF8:
+            stop -= len(codecs.BOM_UTF8)
+        begins[index] = stop < starts[index] and (not stop or content[stop - 1] == _LINE_END)
+    return begins
 
 
 def _copied(

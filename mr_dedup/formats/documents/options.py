@@ -31,7 +31,8 @@ class ReadOptions:
     Attributes:
         id_names: the first of these that a record has is its id.
         text_name: the text.
-        html_name: HTML, the text of which is used where ``text_name`` is missing or null.
+        html_name: HTML, the text of which is used where ``text_name`` is missing, null or
+            white space.
         html: how much of the HTML: the main content, or the whole page.
         fields: values to return with each document, as text.
         keep_records: whether to return the original records.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.content import open_content
-from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, KnownText
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, KnownText, are_blank
 from mr_dedup.formats.documents.extraction import Extraction
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.documents.hadoop_lines import split_line_blocks
@@ -79,6 +81,7 @@ def read_documents(
 def _counted(batches: Iterable[DocumentBatch], rejects: Rejects) -> Iterator[DocumentBatch]:
     for batch in batches:
         rejects.counts.documents += len(batch)
+        rejects.counts.empty += int(np.count_nonzero(are_blank(batch.texts)))
         yield batch
 
 

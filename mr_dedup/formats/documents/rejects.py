@@ -28,6 +28,9 @@ _LISTED = 1000
 
 _MAX_FIELDS = 100
 
+_MANY_EMPTY = 0.01
+"""Of the records: if more have no text, or an empty one, there is a warning."""
+
 _NEARLY_ALL = 0.9
 """Of the rejected records: if so many lack a text, it is another field's."""
 
@@ -51,6 +54,8 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True):
         text_field: a field that may contain the text, of a record without the expected field.
         records: how many records were lost; 1 if that is unknown.
         rest_of_file: whether nothing after it could be read; ``records`` is then a lower bound.
+        without_text: whether the records are valid, and their texts null: no documents, which are
+            not counted as records that could not be read.
     """
 
     file: str
@@ -59,6 +64,7 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True):
     text_field: str | None = None
     records: int = 1
     rest_of_file: bool = False
+    without_text: bool = False
 
     def __str__(self) -> str:
         position = "" if self.position is None else f", {self.position}"
@@ -75,13 +81,17 @@ class ReadCounts:
 
     Attributes:
         documents: documents that were read.
-        rejected: records that could not be read, of ``rejects`` rejects, of which ``first`` is
-            the first.
+        rejected: records that could not be read; ``first`` is the first such reject.
+        rejects: how many rejects there are, also of records without a text.
         files: files that were read.
         incomplete_files: those that could not be read to their end; ``first_incomplete`` is the
             first such reject.
         text_fields: how many of the rejected records lack a text, by the field that may contain it;
             of the first hundred such fields.
+        without_text: records whose text is null; ``first_without_text`` is the first, and
+            ``other_fields`` counts the fields that may contain their texts.
+        empty: documents whose text is empty or white space.
+        unusable_ids: documents with an id that has no form as text, named by their position.
     """
 
     documents: int = 0
@@ -92,41 +102,72 @@ class ReadCounts:
     incomplete_files: int = 0
     first_incomplete: Reject | None = None
     text_fields: Counter[str] = field(default_factory=Counter)
+    without_text: int = 0
+    first_without_text: Reject | None = None
+    other_fields: Counter[str] = field(default_factory=Counter)
+    empty: int = 0
+    unusable_ids: int = 0
 
     def add(self, reject: Reject) -> None:
         """Count ``reject``."""
-        self.first = self.first or reject
         self.rejects += 1
+        if reject.without_text:
+            self.first_without_text = self.first_without_text or reject
+            self.without_text += reject.records
+            self._count_field(self.other_fields, reject)
+            return
+        self.first = self.first or reject
         self.rejected += reject.records
-        name = reject.text_field
-        if name is not None and (name in self.text_fields or len(self.text_fields) < _MAX_FIELDS):
-            self.text_fields[name] += reject.records
+        self._count_field(self.text_fields, reject)
         if reject.rest_of_file:
             self.first_incomplete = self.first_incomplete or reject
             self.incomplete_files += 1
+
+    @staticmethod
+    def _count_field(fields: Counter[str], reject: Reject) -> None:
+        name = reject.text_field
+        if name is not None and (name in fields or len(fields) < _MAX_FIELDS):
+            fields[name] += reject.records
 
     def add_lines(self, lines: bytes) -> None:
         """Count rejects from lines of JSON, as ``Rejects`` writes them."""
         for reject in _DECODER.decode_lines(lines):
             self.add(reject)
 
-    def describe_incomplete(self) -> str | None:
-        """Return a warning if files could not be read to their end, else None."""
-        if self.first_incomplete is None:
-            return None
-        count, of = self.incomplete_files, max(self.files, self.incomplete_files)
-        message = f"{count:,} of {of:,} files could not be read to their end"
-        return f"{message}; the first is {self.first_incomplete}"
+    def warnings(self) -> Iterator[str]:
+        """Yield what a user should look at: unread rests of files, records without a text."""
+        if self.first_incomplete is not None:
+            count, of = self.incomplete_files, max(self.files, self.incomplete_files)
+            message = f"{count:,} of {of:,} files could not be read to their end"
+            yield f"{message}; the first is {self.first_incomplete}"
+        records = self.documents + self.without_text
+        if self.empty + self.without_text > _MANY_EMPTY * records:
+            said = []
+            if self.without_text:
+                said.append(f"{self.without_text:,} of {records:,} records have no text")
+            if self.empty:
+                said.append(f"{self.empty:,} of {self.documents:,} documents have an empty text")
+            fields = self.other_fields.most_common(1)
+            field = f"such as {fields[0][0]} " if fields else ""
+            yield (
+                f"{' and '.join(said)}; if another field {field}has it, name that with "
+                "--text-field or --html-field"
+            )
+        if self.unusable_ids:
+            yield (
+                f"{self.unusable_ids:,} documents have an id that has no form as text, such as a "
+                "list; their position is their id"
+            )
 
     def require_documents(self) -> None:
-        """Raise NothingReadError if all records were rejected; no records at all are no error."""
-        if self.documents or not self.rejected:
+        """Raise NothingReadError if no record is a document; no records at all are no error."""
+        first, records = self.first or self.first_without_text, self.rejected + self.without_text
+        if self.documents or first is None:
             return
-        assert self.first is not None
-        message = f"no document was read: {self.first}"
+        message = f"no document was read: {first}"
         if self.rejects > 1:
-            message = f"none of {self.rejected:,} records could be read; the first, {self.first}"
-        raise NothingReadError(message, self.first.text_field)
+            message = f"none of {records:,} records could be read; the first, {first}"
+        raise NothingReadError(message, first.text_field)
 
     def require_few_rejected(self, max_share: float) -> None:
         """Raise TooManyRejectedError if more than ``max_share`` of records or files were not read.
@@ -136,7 +177,7 @@ class ReadCounts:
         One record is not too many, unless ``max_share`` is 0: among a few records it is a large
         share. One file may be: the number of its records is unknown.
         """
-        records = self.documents + self.rejected
+        records = self.documents + self.rejected + self.without_text
         allowed = max(max_share * records, 1 if max_share else 0)
         if self.rejected > allowed:
             message = (
@@ -249,13 +290,12 @@ class Report:
 
         Raises FormatError instead if reading is strict.
         """
-        position = f"{self._unit} {offset}"
-        position = position if line is None else f"line {line} ({position})"
+        position = self._position(offset, line)
         self._add(Reject(self.file, position, reason, text_field, rest_of_file=rest_of_file))
 
     def reject_rows(self, offset: int, reason: str, rows: int) -> None:
         """Reject ``rows`` records from ``offset`` on; FormatError if strict."""
-        self._add(Reject(self.file, f"{self._unit} {offset}", reason, records=rows))
+        self._add(Reject(self.file, self._position(offset), reason, records=rows))
 
     def damage(self, error: FormatError, records: int = 1, rest_of_file: bool = True) -> None:
         """Reject the rest of the file, at least ``records``; raise ``error`` if strict.
@@ -269,9 +309,29 @@ class Report:
         reject = Reject(self.file, error.offset, error.reason, text_field, records, rest_of_file)
         self._add(reject)
 
+    def without_text(
+        self,
+        offset: int,
+        name: str,
+        line: int | None = None,
+        text_field: str | None = None,
+        records: int = 1,
+    ) -> None:
+        """Report valid records from ``offset`` on whose text, the field ``name``, is null."""
+        position, reason = self._position(offset, line), f"its {name!r} is null"
+        self._add(Reject(self.file, position, reason, text_field, records, without_text=True))
+
+    def unusable_ids(self, documents: int) -> None:
+        """Count documents whose ids have no form as text."""
+        self._rejects.counts.unusable_ids += documents
+
     def skip(self, why: SkipReason) -> None:
         """Count a valid record that is not a document."""
         self._rejects.skipped[why] += 1
+
+    def _position(self, offset: int, line: int | None = None) -> str:
+        position = f"{self._unit} {offset}"
+        return position if line is None else f"line {line} ({position})"
 
     def _add(self, reject: Reject) -> None:
         self._settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,12 @@ from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts
 from mr_dedup.jobs.fingerprint import WITHOUT_ID, WITHOUT_SEEN, refuse_fields, unordered_by
-from mr_dedup.jobs.reading import cut_of_pages, is_rejects, reject_lines, skipped_records
+from mr_dedup.jobs.reading import is_rejects, reading_summary, reject_lines
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES, files_in
 from mr_dedup.pipeline.document_rows import rows_schema
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
-from mr_dedup.pipeline.summary import ReadingSummary
 from mr_dedup.signatures.linking import MethodSignatures
 from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -65,14 +65,14 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             write_signatures(table)
     counts.require_documents()
     refuse_fields(job, output.counters, counts.documents)
-    read: ReadingSummary = {
+    read: dict[str, Any] = {
+        # all are 0, if the logs of a cluster are not read
+        **reading_summary(output.counters),
         "documents_read": counts.documents,
         "rejected_records": counts.rejected,
         "incomplete_files": counts.incomplete_files,
-        # none, if the logs of a cluster are not read
-        "skipped_records": skipped_records(output.counters),
+        "documents_without_text": counts.without_text,
     }
-    read.update(cut_of_pages(output.counters))  # type: ignore[typeddict-item]
     if output.counters.get(WITHOUT_ID):
         read["documents_without_id"] = output.counters[WITHOUT_ID]
     if output.counters.get(WITHOUT_SEEN):

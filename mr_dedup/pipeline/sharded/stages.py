@@ -22,7 +22,6 @@ from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
 from mr_dedup.clusters.suspects import LISTED, SOURCES, most_dropped
 from mr_dedup.formats.count_tables import EARLIER_COUNTS as EARLIER_COLUMNS
 from mr_dedup.formats.decision_file import CLUSTERS
-from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
 from mr_dedup.jobs.earlier_chunks import EarlierReading
@@ -41,12 +40,9 @@ from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
 from mr_dedup.jobs.reading import (
     DOCUMENTS,
-    INCOMPLETE,
-    REJECTED,
-    cut_of_pages,
-    is_rejects,
-    reject_lines,
-    skipped_records,
+    has_rejects,
+    reading_summary,
+    require_documents,
 )
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
 from mr_dedup.jobs.resolve import reduce_keys_for
@@ -131,36 +127,16 @@ def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
     job = options.fingerprint_job()
     left, _ = run.over_documents(job, "fingerprint", run.chunks, "rows")
     counters = left.counters
-    documents, rejected = counters.get(DOCUMENTS, 0), counters.get(REJECTED, 0)
-    if rejected and not documents:
-        _refuse_nothing_read(left, rejected)
+    read: dict[str, Any] = {**reading_summary(counters)}
+    documents = read["documents_read"]
+    require_documents(counters, (each for at in left.shards for each in left.tables(at.key)))
     refuse_fields(job, counters, documents)
-    read = {
-        "documents_read": documents,
-        "rejected_records": rejected,
-        "incomplete_files": counters.get(INCOMPLETE, 0),
-        "skipped_records": skipped_records(counters),
-        **cut_of_pages(counters),
-    }
     for name in (WITHOUT_ID, WITHOUT_SEEN):
         if counters.get(name):
             read[name] = counters[name]
     if unordered := unordered_by(job, counters):
         read["documents_unordered"] = unordered
     return Left(left.folder, [*earlier, *left.shards], counters), read
-
-
-def _refuse_nothing_read(left: Left, rejected: int) -> None:
-    counts = ReadCounts()
-    for shard in left.shards:
-        for table in left.tables(shard.key):
-            if is_rejects(table):
-                counts.add_lines(reject_lines(table))
-        if counts.first is not None:
-            break
-    counts.rejected = rejected
-    counts.rejects = max(counts.rejects, 2 if rejected > 1 else 1)
-    counts.require_documents()
 
 
 def _earlier_rows(run: ShardedRun, options: DedupOptions) -> Iterator[Shard]:
@@ -393,7 +369,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
             options.reading.id_names,
             columns=read_columns(run.records, options),
         ),
-        has_rejects=bool(rows.counters.get(REJECTED, 0)),
+        has_rejects=has_rejects(rows.counters),
         signatures=schema.serialize().to_pybytes() if options.methods else None,
         seen=options.seen,
         counted=options.counted,

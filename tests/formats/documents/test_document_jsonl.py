@@ -5,6 +5,7 @@ import itertools
 import json
 import random
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import example, given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.documents.lines_at import lines_at
 from tests.formats.documents.reading import cut_everywhere, read, small_blocks
 from tests.strategies import ENCODABLE
 
@@ -22,23 +24,24 @@ BAD = {
     b'{"id": "a", "text": "b"} {}': "is not JSON",
     b'{"id": "a", "text": "b"}{"id": "c", "text": "d"}': "is not JSON",
     b'{"id": "a", "text": "raw \x00 byte"}': "is not JSON",
-    b'{"id": "a", "text": "\\ud800"}': "is not JSON",
-    b'{"id": "a", "text": "\\udc00\\ud800"}': "is not JSON",
-    b'{"id": "a", "text": "b", "score": NaN}': "is not JSON",
+    b'{"id": "a", "text": "\\ud800"}': "its 'text' has half of a surrogate pair",
+    b'{"id": "a", "text": "\\udc00\\ud800"}': "its 'text' has half of a surrogate pair",
+    b'{"id": "a", "text": "b", "score": 1NaN}': "is not JSON",
+    b'{"id": "a", "text": "b", "score": nan}': "is not JSON",
+    b'{"id": "a", "text": "b", "more": "\\ud8zz"}': "is not JSON",
+    b'{"id": "a", "text": Infinity}': "its 'text' is a number, not text",
     b"[1, 2]": "is not as expected",
     b"null": "is not as expected",
     b'"text"': "is not as expected",
-    b'{"id": "a", "text": 1}': "is not as expected",
-    b'{"id": "a", "text": ["b"]}': "is not as expected",
-    b'{"id": 1.5, "text": "b"}': "is not as expected",
-    b'{"id": true, "text": "b"}': "is not as expected",
-    b'{"id": {}, "text": "b"}': "is not as expected",
-    b'{"id": ' + b"1" * 5000 + b', "text": "b"}': "is not as expected",
+    b'{"id": "a", "text": 1}': "its 'text' is a number, not text",
+    b'{"id": "a", "text": ["b"]}': "its 'text' is an array, not text",
+    b'{"id": "a", "text": null, "html": {}}': "its 'html' is an object, not text",
     b'{"id": "a"}': "has neither 'text' nor 'html'",
-    b'{"id": "a", "text": null}': "has neither 'text' nor 'html'",
+    b'{"id": "a", "text": null}': "its 'text' is null",
+    b'{"id": "a", "text": NaN, "html": null}': "its 'text' is null",
+    b'{"id": "a", "html": null}': "its 'html' is null",
     b"{}": "has neither 'text' nor 'html'",
     b'{"id": "a", "text": "\xff"}': "is not UTF-8",
-    b'{"id": "\xc3", "text": "b"}': "is not UTF-8",
     b'{"id": "a", "text": "\xed\xa0\x80"}': "is not UTF-8",
     b'{"id": "a", "text": "b", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}": "is nested too",
     b'{"id": "a", "text": "b", "x": ' + b'{"x":' * 100_000: "is nested too",
@@ -58,14 +61,14 @@ def test_ids_texts_and_places(tmp_path):
         b'{"id": "a", "text": "one", "more": [1, {"text": "no"}]}',
         b'{"text": "two", "url": "http://b/"}',
         '{"id": "ü", "text": "早 \\u65e9 \\ud83d\\ude00 \\u0000"}'.encode(),
-        b'{"id": "d", "text": "", "html": "<p>unread"}',
+        b'{"id": "d", "text": " d", "html": "<p>unread"}',
     )
     reading = read(path)
     assert reading.documents == [
         ("a", "one", 0),
         ("http://b/", "two", 56),
         ("ü", "早 早 😀 \0", 92),
-        ("d", "", 147),
+        ("d", " d", 147),
     ]
     assert reading.files == [str(path)] * 4
     assert reading.rejects.count == 0
@@ -82,11 +85,90 @@ def test_ids_texts_and_places(tmp_path):
         (b'{"text": ""}', "docs.jsonl:1"),
         (b'{"id": "", "text": ""}', "docs.jsonl:1"),
         (b'{"id": "first", "id": "last", "text": ""}', "last"),
+        (b'{"id": ' + b"1" * 5000 + b', "text": ""}', "1" * 5000),
+        (b'{"id": 3.0, "text": ""}', "3"),
+        (b'{"id": 1e3, "text": ""}', "1000"),
+        (b'{"id": 1.50, "text": ""}', "1.5"),
+        (b'{"id": -1e300, "text": ""}', "-1e+300"),
+        (b'{"id": true, "text": ""}', "true"),
+        (b'{"id": NaN, "url": "u", "text": ""}', "u"),
+        (b'{"id": Infinity, "text": ""}', "docs.jsonl:1"),
+        (b'{"id": -Infinity, "text": ""}', "docs.jsonl:1"),
+        (b'{"id": 1e400, "text": ""}', "docs.jsonl:1"),
+        (b'{"id": {"a": 1}, "text": ""}', "docs.jsonl:1"),
+        (b'{"id": [1], "url": "u", "text": ""}', "u"),
+        (b'{"id": "\xc3", "text": ""}', "docs.jsonl:1"),
+        (b'{"id": "\\ud800", "url": "u", "text": ""}', "u"),
     ],
 )
 def test_what_a_document_is_called(tmp_path, record, id):
     path = write(tmp_path, b"", record)
     assert read(DocumentFile(path, "docs.jsonl", "jsonl")).documents == [(id, "", 1)]
+
+
+def test_ids_without_a_form_are_counted(tmp_path):
+    lines = [b'{"id": %b, "text": "t"}' % id for id in (b"[]", b"1e400", b"null", b"5", b'"\xff"')]
+    assert read(write(tmp_path, *lines)).rejects.counts.unusable_ids == 3
+    with_url = [line.replace(b"{", b'{"url": "u", ') for line in lines]
+    assert read(write(tmp_path, *with_url)).rejects.counts.unusable_ids == 0
+
+
+UNREAD = [
+    *(b"NaN", b"-Infinity", b'[NaN, {"a": Infinity}]', b"1e400", b"-%d" % 2**70, b"1.50"),
+    *(b'"\\ud83d"', b'"\\ude00\\ud83d x"', b'["NaN", "\\"NaN", "\\\\", NaN]', b'"\\\\\\ud83d\\n"'),
+    *(b'{"\\ud83d": NaN}', b'"\xff"', b"[" * 500 + b"]" * 500, b'"\\ud83d\\ude00 \\uDBFF"'),
+]
+"""Values of members that are not read."""
+
+
+@pytest.mark.parametrize("value", UNREAD)
+def test_members_that_are_not_read_pass_unchanged(tmp_path, value):
+    """Whether they are before what is read, or behind it; they do not change texts or ids."""
+    lines = [
+        b'{"x": %b, "id": "a NaN", "text": "NaN \\ud83d\\ude00 \\\\ud83d, Infinity"}' % value,
+        b'{"id": 1, "text": "b", "x": %b}' % value,
+        b'{"id": 2, "text": "c", "x": %b, "x": 1}' % value,
+    ]
+    reading = read(write(tmp_path, *lines), keep_records=True)
+    text = "NaN \U0001f600 \\ud83d, Infinity"
+    assert [document[:2] for document in reading.documents] == [
+        ("a NaN", text),
+        ("1", "b"),
+        ("2", "c"),
+    ]
+    assert reading.records == [line + b"\n" for line in lines]
+    assert reading.rejects.listed == []
+    # the same line by line, and of what is read
+    for options in ({}, {"fields": ["x", "text"], "id_names": ["x", "id"]}):
+        readings = [read(write(tmp_path, *more), **options) for more in (lines, [*lines, b"bad"])]
+        assert readings[0].documents == readings[1].documents
+        assert readings[0].fields == readings[1].fields
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\u3000"])
+def test_html_is_read_for_a_blank_text(tmp_path, text):
+    lines = [
+        json.dumps({"id": number, "text": text, "html": html}).encode()
+        for number, html in enumerate(["<p>one", "<p>two", "", None, {"a": 1}, "<p> "])
+    ]
+    reading = read(write(tmp_path, *lines))
+    assert reading.texts[:2] == ["one", "two"]
+    assert not "".join(reading.texts[2:]).strip()
+    assert reading.rejects.counts.empty == 4
+    assert reading.rejects.count == 0
+
+
+def test_records_without_a_text_are_no_rejects(tmp_path):
+    lines = [b'{"id": 1, "text": "t"}', b'{"text": null, "content": "c"}', b'{"html": NaN}', b"{}"]
+    counts = read(write(tmp_path, *lines)).rejects.counts
+    assert (counts.documents, counts.without_text, counts.rejected) == (1, 2, 1)
+    assert str(counts.first_without_text).endswith("line 2 (byte 23): its 'text' is null")
+    assert counts.other_fields == {"content": 1}
+    counts.require_few_rejected(0.5)
+    assert list(counts.warnings()) == [
+        "2 of 3 records have no text; if another field such as content has it, name that with "
+        "--text-field or --html-field"
+    ]
 
 
 def test_html_is_made_text(tmp_path):
@@ -129,7 +211,8 @@ def test_an_object_over_two_lines_is_no_document_even_if_the_count_is_right(tmp_
 def test_members_that_are_not_read_need_not_be_utf8(tmp_path):
     path = write(tmp_path, b'{"id": "a", "text": "b", "x": "\xff"}')
     assert read(path).ids == ["a"]
-    assert read(path, fields=["x"]).reasons == [("line 1 (byte 0)", "is not UTF-8")]
+    path = write(tmp_path, b'{"text": "b", "x": "\xff"}', b'{"text": "b", "x": "a\\ud83d"}')
+    assert read(path, fields=["x"]).fields == [{"x": "\ufffd"}, {"x": "a\ufffd"}]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
@@ -143,6 +226,27 @@ def test_line_ends_and_byte_order_marks(tmp_path, end, mark):
     assert reading.documents == [("a", "b", first), ("a", "b", first + 24 + 2 * len(end))]
     # the last line need not end, its record does
     assert reading.records == [line + end, line + b"\n"]
+
+
+def test_byte_order_marks_before_any_line(tmp_path, monkeypatch):
+    """As of files that were concatenated, whatever the size of blocks."""
+    mark = b"\xef\xbb\xbf"
+    lines = [b'{"id": "%d", "text": "t"}\n' % number for number in range(40)]
+    for marked in (range(40), [0, 5, 6], [39]):
+        written = [mark * (1 + n % 2) * (n in marked) + line for n, line in enumerate(lines)]
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(mark.join([b"".join(written), b"\n", b""]))
+        for size in (16, 100, 1 << 18):
+            with small_blocks(monkeypatch, size):
+                reading = read(path, keep_records=True)
+                assert reading.records == lines
+                ends = itertools.accumulate(map(len, written))
+                starts = [end - len(line) for end, line in zip(ends, lines, strict=True)]
+                assert [at for _, _, at in reading.documents] == starts
+                file = DocumentFile.detect(path)
+                copied = lines_at(file.whole(), np.array(starts), 1 << 20)
+                assert [line for block in copied for line in block.to_pylist()] == lines
+        assert reading.rejects.count == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b"  \r\n"])

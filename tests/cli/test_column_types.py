@@ -1,0 +1,183 @@
+"""Parquet of several writers, with columns of every type, through commands that read documents."""
+
+import datetime
+import decimal
+import json
+import random
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.running import Command
+from tests.formats.documents.arrow_types import STORED
+
+WORDS = [f"word{number}" for number in range(500)]
+
+
+def text(seed):
+    return " ".join(random.Random(seed).choices(WORDS, k=60))
+
+
+TEXTS = [text(1), text(2), text(1)]
+"""Of which the last is dropped."""
+
+
+def by_arrow(path):
+    """Columns of every type."""
+    views = {
+        "id": pa.array(["a", "b", "c"], pa.string_view()),
+        "text": pa.array(TEXTS, pa.string_view()),
+    }
+    pq.write_table(pa.table({**views, **STORED}), path)
+
+
+def by_pandas(path):
+    """An index, categories, objects, nullable types."""
+    frame = pd.DataFrame(
+        {
+            "id": pd.array([1, 2, None], "Int64"),
+            "text": pd.Categorical(TEXTS),
+            "html": [None] * 3,
+            "nothing": [float("nan")] * 3,
+            "object": [{"a": 1}, None, {"a": 2}],
+            "lists": [["x"], [], None],
+            "when": pd.to_datetime(["2024-05-31", None, "2024-06-01"]).tz_localize("Europe/Paris"),
+            "flag": pd.array([True, None, False], "boolean"),
+            "string": pd.array(["x", None, "y"], "string"),
+            "span": pd.to_timedelta([1, 2, None], "s"),
+        },
+        index=pd.Index(["i", "j", "k"], name="url"),
+    )
+    frame.to_parquet(path)
+
+
+def by_polars(path):
+    """Strings that are views in memory, categories, enumerations, nested ones."""
+    pl.DataFrame(
+        {
+            "id": pl.Series(["a", "b", "c"], dtype=pl.Categorical),
+            "text": TEXTS,
+            "enum": pl.Series(["x", "y", "x"], dtype=pl.Enum(["x", "y"])),
+            "list": [["a", None], [], ["b"]],
+            "categories": pl.Series([["a"], ["b"], []], dtype=pl.List(pl.Categorical)),
+            "structs": [[{"a": "x", "b": [1]}], [], [{"a": None, "b": None}]],
+            "array": pl.Series([[1, 2], [3, 4], [5, 6]], dtype=pl.Array(pl.Int16, 2)),
+            "price": pl.Series([decimal.Decimal("1.5"), None, None], dtype=pl.Decimal(38, 2)),
+            "time": [datetime.time(1), None, datetime.time(2)],
+            "when": pl.Series([1, 2, None]).cast(pl.Datetime("ns", "Europe/Paris")),
+            "span": [datetime.timedelta(1), None, None],
+            "raw": [b"\xff", b"", None],
+            "nothing": [None] * 3,
+        }
+    ).write_parquet(path)
+
+
+def by_duckdb(path):
+    """UUIDs as ids; what DuckDB has beyond the types of Arrow."""
+    rows = " union all ".join(
+        f"select {number} as n, '{each}' as text" for number, each in enumerate(TEXTS)
+    )
+    duckdb.sql(
+        f"""copy (select uuid() as id, text, n::hugeint as huge, 'a'::enum('a', 'b') as enum,
+        [n, null] as list, {{'x': 'a', 'y': [n]}} as struct, map {{'k': n}} as map,
+        timestamp_ns '2024-01-01 00:00:00.123456789' as ns, timestamptz '2024-01-01' as zoned,
+        '\\xAA\\x00'::blob as raw, interval (n) day as span, time '01:02:03' as time,
+        null as nothing,
+        n::utinyint as small, 1.5::decimal(18, 3) as price, '101'::bit as bits,
+        date '2024-01-01' as day,
+        '{{"a": 1}}'::json as json, [n, n]::int[2] as fixed from ({rows}))
+        to '{path}' (format parquet)"""
+    )
+
+
+@pytest.fixture(params=[by_arrow, by_pandas, by_polars, by_duckdb])
+def table(request, tmp_path, monkeypatch):
+    """The table in docs.parquet of the current directory, as Arrow reads it."""
+    monkeypatch.chdir(tmp_path)
+    request.param("docs.parquet")
+    return pq.read_table("docs.parquet")
+
+
+def printed(table):
+    """Return the rows as Arrow prints them, also times that Python lacks."""
+    return [str(table.slice(row, 1).to_string()) for row in range(len(table))]
+
+
+def test_dedup_keeps_rows_as_they_are(capfd, table):
+    Command("dedup").done(capfd, "docs.parquet", "-o", "out")
+    kept = pq.read_table("out/documents/docs.parquet")
+    assert kept.schema.equals(table.schema, check_metadata=True)
+    assert printed(kept) == printed(table)[:2]
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert (summary["documents_read"], summary["rejected_records"]) == (3, 0)
+    # what was kept is read by the next run
+    _, err = Command("dedup").done(capfd, "docs.parquet", "-o", "next", "--against", "out")
+    assert "kept 0, dropped 3" in err
+
+
+@pytest.mark.parametrize("written", ["jsonl", "parquet"])
+def test_dedup_writes_rows_in_other_formats(capfd, table, written):
+    Command("dedup").done(capfd, "docs.parquet", "-o", "out", "--documents", written)
+    _, err = Command("dedup").done(capfd, "out/documents", "-o", "again")
+    assert "kept 2, dropped 0" in err
+    ids = [
+        pq.read_table(f"{each}/decisions/part-00000.parquet")["id"].to_pylist()
+        for each in ("out", "again")
+    ]
+    assert ids[0][:2] == ids[1]
+
+
+def test_fields_are_kept_with_fingerprints(capfd, table):
+    names = [name for name in table.column_names if name not in ("id", "text", "url", "file")]
+    options = [option for name in names for option in ("--keep-field", name)]
+    Command("fingerprint").done(capfd, "docs.parquet", "-o", "f.parquet", *options)
+    found = pq.read_table("f.parquet")
+    assert found.column_names == ["id", "fingerprint", "length", *names]
+    assert found["id"].null_count == 0
+
+
+def test_passages_are_cut_and_restored(capfd, table):
+    repeated = table.set_column(
+        table.column_names.index("text"), table.schema.field("text"),
+        pa.array([f"{text(9)} {each}" for each in TEXTS]).cast(table.schema.field("text").type),
+    ) if not pa.types.is_dictionary(table.schema.field("text").type) else table  # fmt: skip
+    pq.write_table(repeated, "docs.parquet")
+    repeated = pq.read_table("docs.parquet")
+    Command("passages").done(capfd, "docs.parquet", "-o", "cut", "--cut", "all-but-first")
+    cut = pq.read_table("cut/documents/docs.parquet")
+    assert cut.schema.equals(repeated.schema, check_metadata=True)
+    assert printed(cut.drop_columns("text")) == printed(repeated.drop_columns("text"))
+    Command("restore").done(capfd, "cut", "-o", "restored")
+    restored = pq.read_table("restored/docs.parquet")
+    assert restored.schema.equals(repeated.schema, check_metadata=True)
+    assert printed(restored) == printed(repeated)
+
+
+@pytest.mark.parametrize("action", ["drop", "cut"])
+def test_decontaminate_writes_rows_as_they_are(capfd, table, action):
+    question = " ".join(TEXTS[1].split()[:20])
+    Path("q.jsonl").write_text(json.dumps({"question": question}) + "\n")
+    options = ("--evals", "q.jsonl", "--action", action)
+    Command("decontaminate").done(capfd, "docs.parquet", *options, "-o", "out")
+    left = pq.read_table("out/documents/docs.parquet")
+    expected = printed(table.drop_columns("text"))
+    assert left.schema.equals(table.schema, check_metadata=True)
+    assert printed(left.drop_columns("text")) == (expected if action == "cut" else expected[::2])
+
+
+def test_other_commands_read_it(capfd, table):
+    out, _ = Command("pairs").done(capfd, "docs.parquet", "--method", "minhash")
+    assert out.count("\n") == 1
+    Command("idf").done(capfd, "docs.parquet", "-o", "idf.parquet")
+    Command("index", "create").done(capfd, "INDEX", "docs.parquet")
+    out, _ = Command("index", "query").done(capfd, "INDEX", "docs.parquet")
+    assert out.count("\n") == 3
+    Command("fingerprint").done(capfd, "docs.parquet", "-o", "f.parquet")
+    ids = pq.read_table("f.parquet")["id"].to_pylist()
+    out, _ = Command("distance").done(capfd, ids[0], ids[2], "--in", "docs.parquet")
+    assert "1.0000" in out or "similarity 1" in out
