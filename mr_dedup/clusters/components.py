@@ -62,16 +62,43 @@ def components(left: Fingerprints, right: Fingerprints) -> Labels:
     all; a directory over the leading bits as long, but 6 times or more where values share 28 bits.
     """
     _check(left, right)
-    nodes = _distinct(left, right)
-    if nodes.size > kernels.MAX_NODES:
-        raise ValueError(f"left, right: expected less than 2**32 - 1 nodes, got {nodes.size}")
-    shift, table = _table_of(nodes)
-    parents = np.arange(nodes.size, dtype=np.uint32)
-    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    kernels.unite(left, right, nodes, shift, table, parents)
-    labels = np.empty_like(nodes)
-    kernels.name_roots(nodes, parents, labels)
-    return Labels(nodes, labels)
+    forest = Forest(_distinct(left, right))
+    forest.add(left, right)
+    return forest.labels()
+
+
+class Forest:
+    """Connected components of edges between known nodes, which are added in batches.
+
+    In memory: 20 to 28 bytes a node, however many edges there are.
+
+    Args:
+        nodes: Distinct, uint64[n], ascending as signed numbers.
+
+    Raises:
+        ValueError: For 2**32 - 1 nodes or more.
+    """
+
+    def __init__(self, nodes: Fingerprints) -> None:
+        self._nodes = nodes
+        self._shift, self._table = _table_of(nodes)
+        self._parents = np.arange(nodes.size, dtype=np.uint32)
+
+    def add(self, left: Fingerprints, right: Fingerprints) -> None:
+        """Add the edges ``left[i]`` to ``right[i]``, uint64[m], all of whose ends are nodes."""
+        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        kernels.unite(left, right, self._nodes, self._shift, self._table, self._parents)
+
+    def labels(self) -> Labels:
+        """Return the labels of all nodes."""
+        labels = np.empty_like(self._nodes)
+        kernels.name_roots(self._nodes, self._parents, labels)
+        return Labels(self._nodes, labels)
+
+    def connected(self) -> NDArray[np.bool_]:
+        """Return which nodes are in a component of several, bool[n]; only after ``labels``."""
+        several: NDArray[np.bool_] = np.bincount(self._parents, minlength=self._parents.size) > 1
+        return several[self._parents]
 
 
 class Ranks:
@@ -83,8 +110,6 @@ class Ranks:
 
     def __init__(self, nodes: Fingerprints) -> None:
         """Raises ValueError for 2**32 - 1 nodes or more."""
-        if nodes.size > kernels.MAX_NODES:
-            raise ValueError(f"nodes: expected less than 2**32 - 1, got {nodes.size}")
         self._nodes = np.ascontiguousarray(nodes)
         self._shift, self._table = _table_of(self._nodes)
 
@@ -134,6 +159,8 @@ class UnionFind:
 
 def _table_of(nodes: Fingerprints) -> tuple[np.uint64, NDArray[np.uint32]]:
     """Return the shift of the kernels' hashes, and their hash table of ``nodes``."""
+    if nodes.size > kernels.MAX_NODES:
+        raise ValueError(f"nodes: expected less than 2**32 - 1, got {nodes.size}")
     # two to four slots a node
     bits = nodes.size.bit_length() + 1
     shift = np.uint64(64 - bits)

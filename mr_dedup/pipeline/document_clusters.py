@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels, UnionFind
+from mr_dedup.clusters.components import Forest, Labels
 from mr_dedup.clusters.splitting import VERIFIED, ClusterLimit, split_large
 from mr_dedup.engines.engine import Engine
 from mr_dedup.jobs.contract import Keyed
@@ -40,8 +40,8 @@ def cluster_documents(
 ) -> tuple[Labels, ClusterSummary]:
     """Return the clusters of documents by all methods, those of several documents, and counts.
 
-    In memory: what ``cluster_fingerprints`` takes, the signatures of one method, and 110 bytes a
-    clustered document.
+    In memory: what ``cluster_fingerprints`` takes, 40 bytes a document, 100 MB of the keys of one
+    method, and the pages of its signatures that the system leaves there.
 
     Args:
         values: uint64[n], the fingerprints of the documents.
@@ -51,18 +51,15 @@ def cluster_documents(
         settings: How pairs of fingerprints are found.
         limit: The size of a cluster above which it is split, as by ``split_large``.
     """
-    joined = UnionFind()
+    nodes, repeated = _distinct(values)
+    joined = Forest(nodes)
     counts: FingerprintSummary
     if k is not None:
         found = cluster_fingerprints(values, k, settings)
         joined.add(found.labels.nodes, found.labels.labels)
         counts = found.counts
     else:
-        ordered = np.sort(values)
-        new = np.ones(ordered.size, bool)
-        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-        joined.add(ordered[~new], ordered[~new])
-        counts = {"distinct_fingerprints": int(new.sum()), "fingerprint_clusters": 0}
+        counts = {"distinct_fingerprints": nodes.size, "fingerprint_clusters": 0}
     links = oversized = 0
     for each in signed():
         oversized += _oversized_keys(each)
@@ -75,6 +72,9 @@ def cluster_documents(
             joined.add(values[first], values[second])
             links += first.size
     labels = joined.labels()
+    several = joined.connected() | repeated
+    labels = Labels(nodes[several], labels.labels[several])
+    del joined, nodes, repeated, several
     labels, split = split_large(
         labels, values, lengths, StricterRules(values, k, signed, settings.threads), limit
     )
@@ -86,6 +86,15 @@ def cluster_documents(
         "clusters_split": split.clusters,
         "documents_in_split_clusters": split.documents,
     }
+
+
+def _distinct(values: Fingerprints) -> tuple[Fingerprints, NDArray[np.bool_]]:
+    """Return the different ``values`` uint64[n], ascending as signed numbers, and which repeat."""
+    ordered = np.sort(values.view(np.int64))
+    is_first = np.ones(ordered.size, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    is_last = np.append(is_first[1:], True)[: ordered.size]
+    return ordered[is_first].view(np.uint64), ~is_last[is_first]
 
 
 def _is_for_jobs(signed: MethodSignatures, settings: JoinSettings) -> bool:

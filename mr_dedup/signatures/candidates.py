@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.kernels.unsigned import FACTORS, U32
 from mr_dedup.signatures import candidate_kernels as kernels
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
@@ -30,8 +31,14 @@ LINKED_KEYS = 1 << 20
 RANGE_KEYS = 1 << 15
 """Keys of a hash table, about: 256 KB of slots, which fit the CPU's caches."""
 
+PASS_KEYS = 1 << 23
+"""Keys that are in memory at a time, with their texts, while equal ones are linked: 100 MB."""
+
 SORTED_KEYS = 1 << 24
 """Keys that are sorted at a time to count the texts of each, about: some 600 MB."""
+
+_PIECE_TEXTS = 1 << 14
+"""Texts whose keys are hashed together: of 20 keys and subsets or runs of these some 15 MB."""
 
 BATCH_PAIRS = 1 << 20
 """Pairs that are yielded together, about."""
@@ -41,34 +48,59 @@ def connecting_edges(
     signatures: Signatures | Sequence[Signatures],
     min_shared_keys: int,
     *,
+    by_runs: bool = False,
     threads: int = 1,
     linked_keys: int = LINKED_KEYS,
     range_keys: int = RANGE_KEYS,
+    pass_keys: int = PASS_KEYS,
 ) -> Iterator[tuple[Rows, Rows]]:
     """Yield edges, first[m] and second[m], that connect all texts that share enough keys.
 
     Every text has an edge to the first one with the same key, so a key of a million texts has a
     million edges, not half a billion pairs. Where more than one key must be shared, each subset of
-    so many keys stands for one key.
+    so many keys stands for one key; or ``by_runs`` each run of so many, which is stricter: as many
+    as a text has keys, however many must be shared.
 
-    Memory: 12 bytes a key or subset; and for each thread 24 MB, or 32 bytes for each text with the
-    most common key if that is more. 15 to 22 ns a key for 3 to 100 million keys, with two threads
-    13 to 20; to sort the keys took 100.
+    Memory: 12 bytes for each of ``pass_keys`` keys, and 60 MB; and for each thread 24 MB, or 32
+    bytes for each text with the most common key if that is more. 15 to 22 ns a key for 3
+    to 100 million keys, with two threads 13 to 20; to sort the keys took 100. A further pass over
+    the keys takes 1 ns a key.
 
     Args:
         signatures: Those of all texts. Texts of several are numbered on from one to the next.
         min_shared_keys: The number of keys that connected texts share at least.
+        by_runs: Whether these must follow one another, the last of a text followed by its first.
         threads: The number of threads. Edges and their order do not depend on it.
         linked_keys: Keys that a thread links at a time, about.
         range_keys: Keys of a hash table, about.
+        pass_keys: Keys of a pass over the signatures, about. Edges and their order do not depend
+            on it, where it is a power of 2.
 
     Raises:
         ValueError: If a text has more than MAX_SUBSETS subsets: see :func:`can_be_connected`.
     """
-    edges, keys, texts = _scattered(
-        [_subsets(part, min_shared_keys) for part in _parts_of(signatures)], range_keys
-    )
+    derived = _runs if by_runs else _subsets
+    pieces = [piece for part in _parts_of(signatures) for piece in _pieces(part)]
+    size = sum(_key_count(piece, 1 if by_runs else min_shared_keys) for piece in pieces)
+    # keys are hashes: their leading bits give even ranges
+    bits = max(1, (size // range_keys).bit_length())
+    passes = min(bits, max(0, (size - 1) // pass_keys).bit_length())
+    with ThreadPoolExecutor(threads) as pool:
+        for number in range(1 << passes):
+            some = [_of_range(*derived(it, min_shared_keys), number, passes) for it in pieces]
+            scattered = _scattered(some, number << (bits - passes), bits - passes, 64 - bits)
+            del some
+            yield from _linked(*scattered, pool, threads, linked_keys)
 
+
+def _linked(
+    edges: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    texts: NDArray[np.uint32],
+    pool: ThreadPoolExecutor,
+    threads: int,
+    linked_keys: int,
+) -> Iterator[tuple[Rows, Rows]]:
     def linked(begin: int, end: int) -> tuple[Rows, Rows]:
         ranges = edges[begin : end + 1]
         largest = int(np.diff(ranges).max(initial=0))
@@ -80,40 +112,57 @@ def connecting_edges(
     # group g begins at the first range at or after key g * linked_keys
     begins = np.searchsorted(edges[:-1], np.arange(0, keys.size, linked_keys))
     groups = itertools.pairwise(np.unique([*begins, edges.size - 1]).tolist())
-    with ThreadPoolExecutor(threads) as pool:
-        running: deque[Future[tuple[Rows, Rows]]] = deque()
-        for begin, end in groups:
-            running.append(pool.submit(linked, begin, end))
-            if len(running) == threads:
-                yield running.popleft().result()
-        while running:
+    running: deque[Future[tuple[Rows, Rows]]] = deque()
+    for begin, end in groups:
+        running.append(pool.submit(linked, begin, end))
+        if len(running) == threads:
             yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
 
 
 def _parts_of(signatures: Signatures | Sequence[Signatures]) -> Sequence[Signatures]:
     return [signatures] if isinstance(signatures, Signatures) else signatures
 
 
-def _scattered(
-    parts: Sequence[tuple[Rows, NDArray[np.uint64]]], range_keys: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return the edges of ranges of about ``range_keys`` keys, and keys and texts in these ranges.
+def _pieces(signatures: Signatures) -> Iterator[Signatures]:
+    """Yield the signatures of texts, so many at a time that what is made of them is small."""
+    for start in range(0, len(signatures), _PIECE_TEXTS):
+        stop = min(start + _PIECE_TEXTS, len(signatures))
+        offsets = signatures.offsets[start : stop + 1]
+        keys = signatures.keys[offsets[0] : offsets[-1]]
+        yield Signatures(offsets - offsets[0], keys, signatures.sketches[start:stop])
 
-    ``parts`` are the offsets and the keys of texts.
+
+def _of_range(
+    offsets: Rows, keys: NDArray[np.uint64], number: int, bits: int
+) -> tuple[Rows, NDArray[np.uint64]]:
+    """Return the offsets of texts and those of their keys whose leading ``bits`` are ``number``."""
+    if not bits:
+        return offsets, keys
+    chosen = keys >> np.uint64(64 - bits) == np.uint64(number)
+    counts = np.zeros(keys.size + 1, np.uint32)
+    np.cumsum(chosen, out=counts[1:])
+    return counts[offsets].astype(np.int64), keys[chosen]
+
+
+def _scattered(
+    parts: Sequence[tuple[Rows, NDArray[np.uint64]]], first: int, bits: int, shift: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return the edges of 2^bits ranges of keys, and keys and texts in these ranges.
+
+    ``parts`` are the offsets and the keys of texts; key >> shift is ``first`` or more.
     """
     size = sum(keys.size for _, keys in parts)
-    # keys are hashes: their leading bits give even ranges
-    bits = max(1, (size // range_keys).bit_length())
-    shift = np.uint64(64 - bits)
-    counts = np.zeros(1 << bits, np.uint64)
+    counts = np.zeros(first + (1 << bits), np.uint64)
     for _, keys in parts:
-        kernels.count_ranges(keys, shift, counts)
-    edges = np.append(np.uint64(0), np.cumsum(counts))
-    ends = edges[:-1].copy()
+        kernels.count_ranges(keys, np.uint64(shift), counts)
+    ends = np.append(np.uint64(0), np.cumsum(counts))[:-1]
+    edges = np.append(ends[first:], np.uint64(size))
     scattered = kernels.KeyedTexts(np.empty(size, np.uint64), np.empty(size, np.uint32))
     text = 0
     for offsets, keys in parts:
-        kernels.scatter(offsets, keys, np.uint64(text), shift, ends, scattered)
+        kernels.scatter(offsets, keys, np.uint64(text), np.uint64(shift), ends, scattered)
         text += offsets.size - 1
     return edges, *scattered
 
@@ -290,6 +339,36 @@ def _ascending(signatures: Signatures) -> tuple[Rows, NDArray[np.uint64]]:
     """Return the offsets of texts, and their keys, ascending in each text."""
     texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
     return signatures.offsets, signatures.keys[np.lexsort((signatures.keys, texts))]
+
+
+def _runs(signatures: Signatures, size: int) -> tuple[Rows, NDArray[np.uint64]]:
+    """Return the offsets of texts, and a hash of each run of ``size`` of their keys.
+
+    Texts with fewer keys have none.
+    """
+    sizes = np.diff(signatures.offsets)
+    starts = np.repeat(signatures.offsets[:-1], sizes)
+    counts = np.repeat(sizes, sizes)
+    at = np.arange(signatures.keys.size) - starts
+    found = signatures.keys.copy()
+    for step in range(1, size):
+        # odd factors and shifts permute the values
+        found *= FACTORS[0]
+        found ^= found >> U32
+        found += signatures.keys[starts + (at + step) % counts]
+    found *= FACTORS[1]
+    found ^= found >> U32
+    found *= FACTORS[0]
+    enough = sizes >= size
+    offsets = np.append(0, np.cumsum(np.where(enough, sizes, 0)))
+    return offsets, found[np.repeat(enough, sizes)]
+
+
+def _key_count(signatures: Signatures, size: int) -> int:
+    """Return how many subsets of ``size`` keys the texts have."""
+    sizes, counts = np.unique(np.diff(signatures.offsets), return_counts=True)
+    numbers = zip(sizes.tolist(), counts.tolist(), strict=True)
+    return sum(count * math.comb(keys, size) for keys, count in numbers)
 
 
 def _subsets(signatures: Signatures, size: int) -> tuple[Rows, NDArray[np.uint64]]:

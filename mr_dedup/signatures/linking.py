@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.components import Forest, Labels, Ranks
 from mr_dedup.signatures.candidates import (
     can_be_connected,
     candidates,
@@ -87,18 +88,18 @@ class StricterRules:
         self._signed = signed
         self._threads = threads
 
-    def __call__(self, nodes: Fingerprints, step: int) -> tuple[Fingerprints, Fingerprints] | None:
-        """Return pairs of ``nodes`` by rules ``step`` steps stricter; None if there are none."""
-        left, right = [nodes], [nodes]
+    def __call__(self, nodes: Fingerprints, step: int) -> Labels | None:
+        """Return the labels of ``nodes`` by rules ``step`` steps stricter; None without rules."""
+        forest = Forest(nodes)
         any_rule = False
         if self._k is not None and self._k >= step:
             any_rule = True
             from mr_dedup.hamming.self_join import self_join
 
             pairs = self_join(nodes, self._k - step)
-            left.append(pairs.left)
-            right.append(pairs.right)
-        rows = None
+            forest.add(pairs.left, pairs.right)
+        # what shares a key by a stricter rule shares one by any, so other documents do not matter
+        member = Ranks(nodes).of(self._values) >= 0
         for each in self._signed():
             min_shared_keys = each.method.min_shared_keys
             max_texts = MAX_MEMBERS >> step if each.method.has_common_keys else None
@@ -107,27 +108,34 @@ class StricterRules:
             if max_keys(each.parts) < min_shared_keys or (max_texts is not None and max_texts < 2):
                 continue
             any_rule = True
-            if rows is None:
-                rows = np.flatnonzero(np.isin(self._values, nodes))
-            signatures = each.signatures.take(rows)
+            values, of_members, some = self._values, member, each
             if max_texts is not None:
-                signatures = without_common_keys(signatures, max_texts)
-            some = MethodSignatures(each.method, [signatures])
-            for first, second in edges(some, min_shared_keys, self._threads):
-                left.append(self._values[rows[first]])
-                right.append(self._values[rows[second]])
-        return (np.concatenate(left), np.concatenate(right)) if any_rule else None
+                rows = np.flatnonzero(member)
+                rare = without_common_keys(each.signatures.take(rows), max_texts)
+                values, of_members = values[rows], member[rows]
+                some = MethodSignatures(each.method, [rare])
+            for first, second in edges(some, min_shared_keys, self._threads, by_runs=True):
+                both = of_members[first] & of_members[second]
+                forest.add(values[first[both]], values[second[both]])
+        return forest.labels() if any_rule else None
 
 
 def edges(
-    signed: MethodSignatures, min_shared_keys: int, threads: int
+    signed: MethodSignatures, min_shared_keys: int, threads: int, by_runs: bool = False
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield pairs of texts that connect all that share enough keys and pass the check."""
+    """Yield pairs of texts that connect all that share enough keys and pass the check.
+
+    If texts have too many keys to link each choice of enough of them, all pairs with a key are
+    counted, or ``by_runs`` only keys that follow one another in a signature are looked at, in time
+    that is linear in the texts, whichever keys they share.
+    """
     method = signed.method
     if method.needs_verification:
         found = matches(method, signed.signatures, min_shared_keys, MAX_MEMBERS)
         yield from ((first, second) for first, second, _ in found)
     elif can_be_connected(signed.parts, min_shared_keys):
         yield from connecting_edges(signed.parts, min_shared_keys, threads=threads)
+    elif by_runs:
+        yield from connecting_edges(signed.parts, min_shared_keys, by_runs=True, threads=threads)
     else:
         yield from candidates(signed.signatures, min_shared_keys, MAX_MEMBERS)

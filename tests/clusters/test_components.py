@@ -152,7 +152,7 @@ def test_other_arrays_are_refused(left, right, said):
 
 def test_too_many_nodes_are_refused(monkeypatch):
     monkeypatch.setattr(kernels, "MAX_NODES", 2)
-    with pytest.raises(ValueError, match=r"less than 2\*\*32 - 1 nodes, got 3"):
+    with pytest.raises(ValueError, match=r"less than 2\*\*32 - 1, got 3"):
         components(*columns_of([(1, 2), (2, 3)]))
 
 

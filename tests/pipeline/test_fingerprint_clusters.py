@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from mr_dedup.clusters.components import Labels
+from mr_dedup.clusters.components import Labels, components
 from mr_dedup.clusters.splitting import ClusterLimit, split_large
 from mr_dedup.engines import streaming
 from mr_dedup.engines.memory import MemoryEngine
@@ -104,15 +104,17 @@ def test_tasks_find_them_only_where_that_is_quicker(staging):
 
 
 def nearer(k):
-    """Return pairs within fewer bits than ``k``, each node with itself too."""
+    """Return what labels nodes by pairs within fewer bits than ``k``."""
 
-    def pairs(nodes, step):
+    def labels(nodes, step):
         if step > k:
             return None
         near = self_join(nodes, k - step)
-        return np.concatenate([near.left, nodes]), np.concatenate([near.right, nodes])
+        return components(
+            np.concatenate([near.left, nodes]), np.concatenate([near.right, nodes])
+        )
 
-    return pairs
+    return labels
 
 
 def expected_split(values, lengths, k, most):
