@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -69,6 +70,10 @@ class Judgement(NamedTuple):
         return max(each.match.coverage for each in decisive)
 
 
+_Answers = tuple[list[int], list[NDArray[np.uint64]]]
+"""Where answers of an item begin in a document, ascending, and the tokens of all of them."""
+
+
 class Judge:
     """Applies the rules to what a ``Matcher`` has found."""
 
@@ -93,20 +98,43 @@ class Judge:
         """
         uses = self._index.uses
         of_item: dict[int, list[FieldMatch]] = {}
+        numbers: dict[int, dict[int, int]] = {}
         for match in matches:
             these = slice(uses.starts[match.text], uses.starts[match.text + 1])
             for item, field in zip(
                 uses.items[these].tolist(), uses.fields[these].tolist(), strict=True
             ):
-                answer = self._answers(item).index(match.text) if field == Field.ANSWER else 0
+                answer = 0
+                if field == Field.ANSWER:
+                    if item not in numbers:
+                        answers = [*enumerate(self._answers(item))]
+                        # of an answer that is repeated the first
+                        numbers[item] = {text: number for number, text in reversed(answers)}
+                    answer = numbers[item][match.text]
                 of_item.setdefault(item, []).append(FieldMatch(Field(field), match, answer))
         for item, found in sorted(of_item.items()):
             found.sort(key=lambda each: (each.match.start, each.field, each.match.stop))
-            verdicts = [self._verdict(item, each, found, hashes) for each in found]
-            yield Judgement(item, min(verdicts, key=_ORDER.__getitem__), found)
+            yield Judgement(item, self._strongest(item, found, hashes), found)
+
+    def _strongest(
+        self, item: int, found: Sequence[FieldMatch], hashes: NDArray[np.uint64]
+    ) -> Verdict:
+        """Return the strongest verdict on the texts of an item in a document, by their starts."""
+        # linear in the matches: a document may repeat a question a million times
+        starts = [each.match.start for each in found if each.field == Field.ANSWER]
+        answers = [self._hashes_of(text) for text in self._answers(item) if text >= 0]
+        strongest: Verdict | None = None
+        for each in found:
+            verdict = self._verdict(item, each, (starts, answers), hashes)
+            if strongest is None or _ORDER[verdict] < _ORDER[strongest]:
+                strongest = verdict
+            if _ORDER[strongest] == min(_ORDER.values()):
+                break
+        assert strongest is not None
+        return strongest
 
     def _verdict(
-        self, item: int, found: FieldMatch, others: Sequence[FieldMatch], hashes: NDArray[np.uint64]
+        self, item: int, found: FieldMatch, answers: _Answers, hashes: NDArray[np.uint64]
     ) -> Verdict:
         """Return what one of the texts of an item in a document means by itself."""
         match, options = found.match, self._options
@@ -121,8 +149,7 @@ class Judge:
                 return Verdict.LOW_COVERAGE
             is_short = self._lengths[match.text] < options.sure_tokens
             return Verdict.SHORT_WITHOUT_ANSWER if is_short else Verdict.NEAR_PASSAGE
-        answers = [text for text in self._answers(item) if text >= 0]
-        has_answer = bool(answers) and self._follows(answers, match, others, hashes)
+        has_answer = self._follows(answers, match, hashes)
         if match.is_exact:
             return Verdict.QUESTION_AND_ANSWER if has_answer else Verdict.QUESTION
         if self._lengths[match.text] < options.sure_tokens:
@@ -143,20 +170,16 @@ class Judge:
         return answers
 
     def _follows(
-        self,
-        answers: Sequence[int],
-        question: TextMatch,
-        others: Sequence[FieldMatch],
-        hashes: NDArray[np.uint64],
+        self, answers: _Answers, question: TextMatch, hashes: NDArray[np.uint64]
     ) -> bool:
         """Return whether one of the answers begins within the window after a question."""
         window = self._options.answer_window
-        for each in others:
-            begins = question.stop <= each.match.start <= question.stop + window
-            if each.field == Field.ANSWER and begins:
-                return True
+        starts, texts = answers
+        next_start = bisect.bisect_left(starts, question.stop)
+        if next_start < len(starts) and starts[next_start] <= question.stop + window:
+            return bool(texts)
         after = hashes[question.stop :]
-        return any(_begins_within(after, self._hashes_of(text), window) for text in answers)
+        return any(_begins_within(after, text, window) for text in texts)
 
     def _hashes_of(self, text: int) -> NDArray[np.uint64]:
         table = self._index.table
