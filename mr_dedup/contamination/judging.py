@@ -169,9 +169,7 @@ class Judge:
         ].tolist()
         return answers
 
-    def _follows(
-        self, answers: _Answers, question: TextMatch, hashes: NDArray[np.uint64]
-    ) -> bool:
+    def _follows(self, answers: _Answers, question: TextMatch, hashes: NDArray[np.uint64]) -> bool:
         """Return whether one of the answers begins within the window after a question."""
         window = self._options.answer_window
         starts, texts = answers

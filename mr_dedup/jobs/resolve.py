@@ -61,6 +61,9 @@ _GROUP_BYTES = 32 << 20
 _MANY_GROUPS = 64
 """Bytes of texts for each reduce key, and the number of keys from which on groups get larger."""
 
+_DOCUMENT_BYTES = 256
+"""What a document counts as beside its text: of it a reduce task has up to 1,000 bytes in memory."""
+
 Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 """A batch, which of its documents are in clusters, and the rows of these in their chunk."""
 
@@ -71,13 +74,13 @@ EARLIER = -1
 """The chunk of all documents that an earlier run kept; their rows are their numbers."""
 
 
-def reduce_keys_for(size_bytes: int) -> int:
-    """Return the number of reduce keys for texts in clusters of ``size_bytes``.
+def reduce_keys_for(size_bytes: int, documents: int = 0) -> int:
+    """Return the number of reduce keys for so many documents in clusters, of texts of ``size_bytes``.
 
     Each map task yields a table for each key, so that keys in proportion to the bytes would make
     tables in proportion to their square: beyond 2 GB keys grow with the square root of the bytes.
     """
-    groups = size_bytes // _GROUP_BYTES
+    groups = (size_bytes + _DOCUMENT_BYTES * documents) // _GROUP_BYTES
     return 1 + (groups if groups <= _MANY_GROUPS else math.isqrt(_MANY_GROUPS * groups))
 
 

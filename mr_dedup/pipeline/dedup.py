@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from mr_dedup.engines.process import release_memory
 from mr_dedup.pipeline.dedup_stages.cluster import cluster
 from mr_dedup.pipeline.dedup_stages.columns import find_columns
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions, RunJob, Stage
@@ -62,6 +63,7 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> StageSummar
         if not stages.is_done(name):
             completed = STAGES[name](folder, options, run_job)
             stages.finish(name, completed.files, completed.counts)
+            release_memory()
     summary = {
         **stages.values("fingerprint"),
         **stages.values("cluster"),

@@ -22,6 +22,10 @@ from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.summary import DecisionSummary
 
 
+_COUNTED = 1 << 18
+"""Documents whose clusters are counted together."""
+
+
 @dataclass
 class RunDecisions:
     """The decisions on all documents, aligned with them.
@@ -173,20 +177,23 @@ class RunDecisions:
 
     def _clusters(self, has_fingerprint: NDArray[np.bool_]) -> pa.Table:
         """Return the clusters of two documents and more of which this run read some."""
-        new = np.zeros(has_fingerprint.size, bool)
-        new[self.new] = True
-        values, indices, sizes = np.unique(
-            self.clusters[has_fingerprint].view(np.int64), return_inverse=True, return_counts=True
-        )
-        documents = np.bincount(indices, new[has_fingerprint], minlength=values.size)
-        kept = np.bincount(indices, (new & self.kept)[has_fingerprint], minlength=values.size)
+        clusters = self.clusters.view(np.int64)
+        values, sizes = np.unique(clusters[has_fingerprint], return_counts=True)
+        documents, kept = np.zeros((2, values.size), np.int64)
+        # numbers of clusters take as much memory as their labels: of some documents at a time
+        for start in range(self.new.start, clusters.size, _COUNTED):
+            these = slice(start, start + _COUNTED)
+            known = has_fingerprint[these]
+            indices = np.searchsorted(values, clusters[these][known])
+            np.add.at(documents, indices, 1)
+            np.add.at(kept, indices, are_kept(self.reasons[these][known]))
         several = (sizes >= 2) & (documents >= 1)
         columns = {
             "documents": documents,
             "documents_kept": kept,
             "earlier_documents": sizes - documents,
         }
-        counts = {name: column[several].astype(np.int64) for name, column in columns.items()}
+        counts = {name: column[several] for name, column in columns.items()}
         return pa.table({"cluster": values[several], **counts})
 
     def _kept_ids(self, rows: Rows) -> pa.LargeStringArray:

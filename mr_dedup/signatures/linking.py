@@ -28,6 +28,10 @@ MAX_MEMBERS = 1 << 12
 """Documents of a key up to which all are compared with one another; more are cut into slices."""
 
 
+_NAMED_PAIRS = 1 << 16
+"""Pairs whose methods are looked for together."""
+
+
 @dataclass(frozen=True)
 class MethodSignatures:
     """The signatures of all documents by one method, in parts, one at least, in their order."""
@@ -40,6 +44,19 @@ class MethodSignatures:
         """The parts joined; a copy, if there are several."""
         return Signatures.joined(self.parts)
 
+    def take(self, rows: NDArray[np.int64]) -> Signatures:
+        """Return a copy of the signatures of documents ``rows``, which ascend."""
+        edges = np.cumsum([0, *map(len, self.parts)])
+        cuts = np.searchsorted(rows, edges)
+        return Signatures.joined(
+            [
+                part.take(rows[begin:end] - first)
+                for part, first, begin, end in zip(
+                    self.parts, edges.tolist(), cuts.tolist(), cuts[1:].tolist(), strict=False
+                )
+            ]
+        )
+
 
 def method_names(
     names: Sequence[str],
@@ -49,10 +66,30 @@ def method_names(
     first: NDArray[np.int64],
     second: NDArray[np.int64],
 ) -> pa.StringArray:
-    """Return the methods by which first[m] and second[m] are candidates; null for none."""
-    rules = [] if k is None else [distances <= k]
-    rules += [match(each.method, each.signatures, first, second) for each in signed()]
-    indices = np.zeros(first.size, np.int64)
+    """Return the methods by which first[m] and second[m] are candidates; null for none.
+
+    In memory: the signatures of _NAMED_PAIRS.
+    """
+    methods = [*signed()]
+    found = [pa.array([], pa.string())]
+    for begin in range(0, first.size, _NAMED_PAIRS):
+        these = slice(begin, begin + _NAMED_PAIRS)
+        rules = [] if k is None else [distances[these] <= k]
+        rules += [_matching(each, first[these], second[these]) for each in methods]
+        found.append(_named(names, rules, first[these].size))
+    return pa.concat_arrays(found)
+
+
+def _matching(
+    signed: MethodSignatures, first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    rows, at = np.unique(np.concatenate([first, second]), return_inverse=True)
+    return match(signed.method, signed.take(rows), *at.reshape(2, first.size))
+
+
+def _named(names: Sequence[str], rules: Sequence[NDArray[np.bool_]], count: int) -> pa.StringArray:
+    """Return the names of the rules that each of ``count`` pairs fits; null for none."""
+    indices = np.zeros(count, np.int64)
     texts = [""]
     for name, rule in zip(names, rules, strict=True):
         # combinations of the methods so far, without and with this one

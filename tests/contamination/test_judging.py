@@ -1,7 +1,10 @@
 """The rules: what of an item makes a document contaminated."""
 
+import sys
+
 import pytest
 
+from mr_dedup.contamination import judging
 from mr_dedup.contamination.item_index import REASONS
 from mr_dedup.contamination.judging import Verdict
 from tests.contamination.items import index_of, item, judged
@@ -160,6 +163,33 @@ def test_rare_words_weigh_more_than_those_of_all_items():
 def test_two_items_of_one_question_are_judged_by_their_own_answers():
     items = [item(QUESTION, answers=["23"]), item(QUESTION, answers=["24"])]
     assert judged(items, f"{QUESTION} 24") == {0: "question", 1: "question_and_answer"}
+
+
+def lines_run(function):
+    """Return how many lines of the module of rules ``function`` runs."""
+    count = 0
+
+    def seen(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return seen if frame.f_code.co_filename == judging.__file__ else None
+
+    before = sys.gettrace()
+    sys.settrace(seen)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("answer", ["word", "else", "word " * 7])
+def test_an_item_of_one_word_takes_linear_work(answer):
+    items = [item("word " * 30, answers=[answer]), item("word " * 40, answers=[answer])]
+    few, many = (
+        lines_run(lambda times=times: judged(items, "word " * times)) for times in (6_000, 24_000)
+    )
+    assert many < 5 * few
 
 
 @pytest.mark.parametrize(

@@ -200,3 +200,52 @@ def test_too_many_subsets_are_refused():
     assert not can_be_connected(signed, 4)
     with pytest.raises(ValueError, match="12 keys of a text have more than 128 subsets of 4"):
         list(connecting_edges(signed, 4))
+
+
+def runs_of(sets, size):
+    """The runs of keys of each set, as they follow one another in its signature."""
+    ordered = [sorted(each) for each in sets]
+    return [
+        {tuple((each * 2)[at : at + size]) for at in range(len(each))}
+        if len(each) >= size
+        else set()
+        for each in ordered
+    ]
+
+
+@given(KEYS, st.integers(1, 4))
+def test_runs_connect_texts_with_an_equal_run(sets, size):
+    edges = joined(connecting_edges(signatures(sets), size, by_runs=True))
+    pairs = all_pairs(runs_of(sets, size), 1)
+    assert components_of(len(sets), edges) == components_of(len(sets), pairs)
+
+
+@given(KEYS, st.integers(1, 4), st.booleans())
+def test_passes_over_the_keys_make_the_same_edges(sets, size, by_runs):
+    def edges(pass_keys):
+        found = connecting_edges(
+            signatures(sets), size, by_runs=by_runs, range_keys=2, pass_keys=pass_keys
+        )
+        return [pair for batch in found for pair in zip(*map(list, batch), strict=True)]
+
+    whole = edges(1 << 20)
+    assert edges(1) == edges(8) == whole
+
+
+def test_a_pass_over_the_keys_has_few_of_them_in_memory(monkeypatch):
+    rng = np.random.default_rng(1)
+    offsets = np.arange(0, 20_001 * 20, 20)
+    signed = Signatures(offsets, rng.integers(0, 1 << 63, 400_000).astype(np.uint64) << np.uint64(1),
+                        np.empty((20_000, 0), np.uint8))  # fmt: skip
+    sizes = []
+    scattered = module._scattered
+
+    def recorded(parts, *ranges):
+        sizes.append(sum(keys.size for _, keys in parts))
+        return scattered(parts, *ranges)
+
+    monkeypatch.setattr(module, "_scattered", recorded)
+    list(connecting_edges(signed, 1, range_keys=1 << 10, pass_keys=1 << 16))
+    assert sum(sizes) == 400_000
+    assert len(sizes) == 8
+    assert max(sizes) < 1.1 * (1 << 16)

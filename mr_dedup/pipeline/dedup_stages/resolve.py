@@ -6,7 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mr_dedup.engines.process import release_memory
 from mr_dedup.jobs.added_members import write_members
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.fingerprint_labels import read_labels
@@ -44,7 +46,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     labels = read_labels(folder / LABELS)
     cluster, clustered = labels.of(rows.fingerprints)
     clustered &= rows.has_fingerprint
-    keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
+    keys = _reduce_keys(rows, clustered)
     found = RunDecisions.unclustered(rows, cluster, clustered, options.earlier)
     if clustered.any():
         numbers = np.flatnonzero(clustered)
@@ -68,6 +70,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
         with run_job(job, "resolve", as_documents(folder)) as output:
             for _, table in output:
                 found.take(rows, table)
+    release_memory()
     found.check(rows)
     samples = found.samples()
     shown = np.zeros(found.kept.size, bool)
@@ -80,6 +83,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             lambda: signed_documents(folder, options.methods), first, second,
         )
     )  # fmt: skip
+    release_memory()
     earlier = partial(earlier_locations, folder, options.against)
     counts = RunCounts.of(rows, found.kept_or_own, options.against, options.seen)
     decisions = found.write_decisions(folder / DECISIONS, rows, earlier, counts, options.part_rows)
@@ -102,4 +106,9 @@ def known_reduce_keys(folder: Path) -> int:
     """Return the number of reduce keys of the stage, from the files of earlier stages."""
     rows = Rows.read(folder / ROWS)
     _, clustered = read_labels(folder / LABELS).of(rows.fingerprints)
-    return reduce_keys_for(int(rows.lengths[clustered & rows.has_fingerprint].sum()))
+    return _reduce_keys(rows, clustered & rows.has_fingerprint)
+
+
+def _reduce_keys(rows: Rows, clustered: NDArray[np.bool_]) -> int:
+    size_bytes, documents = rows.lengths[clustered].sum(), np.count_nonzero(clustered)
+    return reduce_keys_for(int(size_bytes), int(documents))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.events import log_event
 from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.process import release_memory
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
@@ -176,7 +177,7 @@ class ShardedRun:
                 tables = list(output)
                 counters = Counters(output.counters)
         # else a job of this process would begin with what the last one has freed
-        pa.default_memory_pool().release_unused()
+        release_memory()
         seconds = time.perf_counter() - begun
         log_event(
             "job",

@@ -279,13 +279,14 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
     clusters = attached.counters.get("fingerprint_clusters", 0)
     ranges = 1 << max(0, -(-clusters // _CLUSTERS_PER_PART) - 1).bit_length()
     size_bytes = attached.counters.get("clustered_bytes", 0)
+    documents = attached.counters.get("documents_in_clusters", 0)
     job = ResolveShardsJob(
         **options.of_features,
         keep=tuple(options.keep),
         retention=options.retention,
         verify=options.verify,
         shingles=options.compared_by,
-        reduce_keys=reduce_keys_for(size_bytes),
+        reduce_keys=reduce_keys_for(size_bytes, documents),
         rows_at=rows.folder,
         attached=attached.folder,
         k=options.k,
