@@ -20,8 +20,8 @@ StricterJoin = Callable[[Fingerprints, int], Labels | None]
 class ClusterLimit(NamedTuple):
     """The size up to which a cluster is not split: the ``bytes`` of its different texts.
 
-    A text counts as at least ``text_bytes``. Small parts of a split cluster are ``joined`` again, up
-    to the limit: not where all but one document of each are dropped without comparing them.
+    A text counts as at least ``text_bytes``. Small parts of a split cluster are ``joined`` again,
+    up to the limit: not where all but one document of each are dropped without comparing them.
     """
 
     bytes: int

@@ -62,7 +62,7 @@ _MANY_GROUPS = 64
 """Bytes of texts for each reduce key, and the number of keys from which on groups get larger."""
 
 _DOCUMENT_BYTES = 256
-"""What a document counts as beside its text: of it a reduce task has up to 1,000 bytes in memory."""
+"""What a document counts as beside its text; a reduce task has up to 1,000 in memory."""
 
 Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 """A batch, which of its documents are in clusters, and the rows of these in their chunk."""
@@ -75,7 +75,7 @@ EARLIER = -1
 
 
 def reduce_keys_for(size_bytes: int, documents: int = 0) -> int:
-    """Return the number of reduce keys for so many documents in clusters, of texts of ``size_bytes``.
+    """Return the number of reduce keys for documents in clusters, of texts of ``size_bytes``.
 
     Each map task yields a table for each key, so that keys in proportion to the bytes would make
     tables in proportion to their square: beyond 2 GB keys grow with the square root of the bytes.

@@ -21,7 +21,6 @@ from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.summary import DecisionSummary
 
-
 _COUNTED = 1 << 18
 """Documents whose clusters are counted together."""
 

@@ -198,7 +198,7 @@ def test_parts_of_a_split_cluster_are_joined_up_to_the_limit():
     values = np.arange(1, 101, dtype=np.uint64)
     labels = Labels(values, np.ones(100, np.uint64))
     lengths = np.full(100, 10)
-    for limit in (40, 250, 999):
+    for limit in (40, 250, 700):
         found, split = split_large(
             labels, values, lengths, lambda nodes, step: Labels(nodes, nodes),
             ClusterLimit(limit, joined=True),

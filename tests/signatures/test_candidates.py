@@ -235,8 +235,8 @@ def test_passes_over_the_keys_make_the_same_edges(sets, size, by_runs):
 def test_a_pass_over_the_keys_has_few_of_them_in_memory(monkeypatch):
     rng = np.random.default_rng(1)
     offsets = np.arange(0, 20_001 * 20, 20)
-    signed = Signatures(offsets, rng.integers(0, 1 << 63, 400_000).astype(np.uint64) << np.uint64(1),
-                        np.empty((20_000, 0), np.uint8))  # fmt: skip
+    keys = rng.integers(0, 1 << 64, 400_000, np.uint64)
+    signed = Signatures(offsets, keys, np.empty((20_000, 0), np.uint8))
     sizes = []
     scattered = module._scattered
 
