@@ -36,6 +36,9 @@ TABLES = "tables"
 _MEMORY_SHARES = 3
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
 
+_STORED_SHARES, _STORED_BYTES = 4, 256 << 20
+"""The same of what a reduce task has of sets of shingles, and how many bytes that is at most."""
+
 SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20}
 """Bytes of shards that this process reads sooner than a cluster starts its tasks, by runner."""
 
@@ -72,6 +75,13 @@ class DocumentJobs:
 
     def __exit__(self, *exception: object) -> None:
         self._cache.close()
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of sets of shingles that a reduce task may have in memory."""
+        if self._work.runner != "memory":
+            return _STORED_BYTES
+        return min(_STORED_BYTES, memory_bytes(self._arguments) // _STORED_SHARES)
 
     @contextlib.contextmanager
     def __call__(

@@ -50,6 +50,13 @@ class Limits:
                 value = getattr(self, field.name)
                 raise ValueError(f"{field.name} must be at least 1, not {value}")
 
+    @classmethod
+    def of(cls, stored_bytes: int) -> Limits:
+        """Return the limits beside sets of ``stored_bytes``: the defaults are those of 256 MB."""
+        share = min(1.0, stored_bytes / (1 << 28))
+        found = {name: int(share * getattr(cls, name)) for name in ("index_entries", "counts")}
+        return cls(**found, parity_bytes=int(share * cls.parity_bytes))
+
 
 class Reason(IntEnum):
     """Why a document is kept or dropped; ``is_kept`` and ``are_kept`` say which.

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.criterion import SIMILAR, Criterion
-from mr_dedup.clusters.decisions import Decisions, resolve
+from mr_dedup.clusters.decisions import Decisions, Limits, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.retention import Retention, retain
@@ -123,7 +123,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         reduce_keys: Groups of clusters that are resolved together.
         earlier_from: Chunks of this number and more contain earlier documents.
         stored_bytes: Bytes of sets of shingles that a reduce task has in memory; beyond that they
-            are in a temporary file.
+            are in a temporary file. What deciding takes beside them is in proportion.
     """
 
     side_files: ClassVar[tuple[str, ...]] = ("idf", "clustered", "labels")
@@ -329,7 +329,8 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             documents, sets = self._documents(table, stored)
             earlier = self.is_earlier(documents.files)
             order = self._best_first(documents, earlier)
-            decisions = resolve(documents, order, sets, self.verify, earlier)
+            limits = Limits.of(self.stored_bytes)
+            decisions = resolve(documents, order, sets, self.verify, earlier, limits)
             decisions = retain(decisions, documents.ids, order, earlier, self.retention)
             del sets
         return Resolved(table, documents, decisions)

@@ -159,6 +159,10 @@ class DedupOptions:
 class RunJob(Protocol):
     """Runs jobs over the documents of a run, given names for their temporary directories."""
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of sets of shingles that a reduce task may have in memory."""
+
     def __call__(
         self, job: Job, name: str, earlier: Sequence[DocumentFile] = ()
     ) -> AbstractContextManager[JobOutput]:

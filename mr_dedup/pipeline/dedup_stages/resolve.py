@@ -66,6 +66,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             verify=options.verify,
             shingles=options.compared_by,
             reduce_keys=keys,
+            stored_bytes=run_job.stored_bytes,
         )
         with run_job(job, "resolve", as_documents(folder)) as output:
             for _, table in output:
