@@ -31,9 +31,13 @@ from mr_dedup.features.normalisation_table import (
     YPOGEGRAMMENI,
 )
 from mr_dedup.features.unicode_table import (
+    ASCII_SYMBOLS,
     CHARACTER,
+    FIRST_MARKED,
+    KIND_BITS,
     MARK,
     OTHER,
+    SYMBOL,
     UNICODE_VERSION,
     WORD,
     UnicodeTable,
@@ -77,17 +81,34 @@ def folded(character: str) -> str:
     return character
 
 
+def shown(character: str) -> str:
+    """Return what a character is in a token: a symbol is the one that it is compatible with."""
+    if is_marked(character):
+        return ASCII_SYMBOLS[ord(character) - FIRST_MARKED]
+    compatible = unicodedata.normalize("NFKC", character)
+    is_symbol = kind_of(character) == SYMBOL and len(compatible) == 1
+    if is_symbol and (kind_of(compatible) == SYMBOL or compatible in ASCII_SYMBOLS):
+        return compatible
+    return folded(character)
+
+
 def kind_of(character: str) -> int:
-    """Return OTHER, WORD, CHARACTER or MARK."""
+    """Return OTHER, WORD, CHARACTER, MARK or SYMBOL."""
     code = ord(character)
     if code in _EXTENDING:
         return MARK
     if unicodedata.category(character).startswith("M"):
         return CHARACTER if _is_in(code, _STANDING) else MARK
     if not character.isalnum():
-        return OTHER
+        is_symbol = code > 0x7F and unicodedata.category(character).startswith("S")
+        return SYMBOL if is_symbol or is_marked(character) else OTHER
     is_cjk = unicodedata.name(character, "").startswith(_CJK_NAMES)
     return CHARACTER if is_cjk or is_other_spaceless(code) else WORD
+
+
+def is_marked(character: str) -> bool:
+    """Return whether a character stands for a symbol of ASCII in prepared texts."""
+    return 0 <= ord(character) - FIRST_MARKED < len(ASCII_SYMBOLS)
 
 
 def _is_in(code: int, runs: Sequence[tuple[int, int]]) -> bool:
@@ -97,7 +118,7 @@ def _is_in(code: int, runs: Sequence[tuple[int, int]]) -> bool:
 def kind_arrays() -> dict[str, NDArray[Any]]:
     """Return the arrays of UnicodeTable."""
     codes = range(_CHARACTERS)
-    entries = [ord(folded(chr(c))) - c << 2 | kind_of(chr(c)) for c in codes]
+    entries = [ord(shown(chr(c))) - c << KIND_BITS | kind_of(chr(c)) for c in codes]
     return UnicodeTable.of_each(np.array(entries, np.int32))._asdict()
 
 
@@ -171,10 +192,10 @@ def _made(maker: _Maker, joining: set[str]) -> dict[str, NDArray[Any]]:
         character = chr(code)
         combining = unicodedata.combining(character)
         mapped = maker.decomposed(character)
-        shown = mapped.replace(chr(YPOGEGRAMMENI), chr(IOTA)) if maker.fold is folded else mapped
+        written = mapped.replace(chr(YPOGEGRAMMENI), chr(IOTA)) if maker.fold is folded else mapped
         fold = maker.fold(character)
         stays = (
-            unicodedata.normalize("NFC", shown) == fold
+            unicodedata.normalize("NFC", written) == fold
             and not {character, fold} & joining
             and unicodedata.combining(fold) == combining
             and code != YPOGEGRAMMENI
@@ -188,7 +209,7 @@ def _made(maker: _Maker, joining: set[str]) -> dict[str, NDArray[Any]]:
         entry = (combining if stays else CHANGES) | combining << 8 | number << 16
         if joins:
             entry |= JOINS
-        elif not stays and all(kind_of(c) == OTHER for c in character + mapped):
+        elif not stays and all(kind_of(c) in (OTHER, SYMBOL) for c in character + mapped):
             entry |= SEPARATES
         entries[code] = entry
     assert len(numbers) < 1 << 14

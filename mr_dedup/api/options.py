@@ -37,6 +37,7 @@ class FeatureOptions(TypedDict, total=False):
     stem: str
     segment: str
     normalize: Literal["nfkc", "nfc", "none"]
+    symbols: Literal["ignore", "auto", "keep"]
     idf: Name
 
 

@@ -148,7 +148,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help="replace OUT, and discard an unfinished run")
     # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
     # single words join a million pages by chance
-    add_feature_arguments(parser, features=SIMHASH_FEATURES, of="of --method simhash; ")
+    add_feature_arguments(
+        parser, features=SIMHASH_FEATURES, of="of --method simhash; ", compares=True
+    )
     parser.set_defaults(features=None, weights=None)
     add_reading_arguments(parser)
     add_runner_arguments(parser, "dedup", leaves=False)

@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # rejected records do not matter if both documents are found
     add_reading_arguments(parser, judged=False)
     add_feature_arguments(parser)
+    parser.set_defaults(symbols=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         documents = _documents_by_id(names, arguments, options)
     else:
         documents = _documents_of_files(names, arguments, options)
-    report = _report(documents, features, frequencies, arguments.top)
+    compared = dataclasses.replace(
+        SHINGLES, normalize=features.normalize, symbols=arguments.symbols or "auto"
+    )
+    report = _report(documents, features, frequencies, arguments.top, compared)
     print(json.dumps(report, indent=2) if arguments.json else "\n".join(_lines(report)))
     return 0
 
@@ -149,6 +153,7 @@ def _report(
     options: FeatureOptions,
     frequencies: DocumentFrequencies | None,
     top: int,
+    compared: FeatureOptions,
 ) -> dict[str, Any]:
     texts = pa.array([document.text for document in documents], pa.large_string())
     values = simhash(texts, options, frequencies).values.tolist()
@@ -171,14 +176,13 @@ def _report(
             for document, value, weights_of in zip(documents, values, weights, strict=True)
         ],
         **_distance(values[0], values[1]),
-        "similarity": _similarity(texts, options),
+        "similarity": _similarity(texts, compared),
         **_comparison(weights[0], weights[1], top),
     }
 
 
-def _similarity(texts: pa.LargeStringArray, options: FeatureOptions) -> float:
+def _similarity(texts: pa.LargeStringArray, shingles: FeatureOptions) -> float:
     """Return the similarity of two texts by which ``dedup`` drops one of them."""
-    shingles = dataclasses.replace(SHINGLES, normalize=options.normalize)
     sets = shingle_sets(texts, shingles)
     return float(sets.jaccard(np.array([0]), np.array([1]))[0])
 

@@ -34,6 +34,7 @@ OPTION_OF_PARAMETER = {
     "stem": "--stem",
     "segment": "--segment",
     "normalize": "--normalize",
+    "symbols": "--symbols",
 }
 """Which option sets a parameter of ReadOptions or FeatureOptions, for errors that name one."""
 
@@ -147,10 +148,12 @@ def add_feature_arguments(
     weights: bool = True,
     features: str = "words:1",
     of: str = "",
+    compares: bool = False,
 ) -> None:
     """Add the arguments on the features of texts, as a group.
 
     With their weights if ``weights``; ``features`` are the default. ``of`` says what they are of.
+    The symbols of a command that ``compares`` texts follow from how, if none are given.
     """
     group = parser.add_argument_group(
         "features", f"{of}fingerprints can be compared only if made with the same"
@@ -171,6 +174,11 @@ def add_feature_arguments(
     add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
         help="Unicode normalisation of texts: nfkc (NFKC with case folding, without invisible "
         "characters), nfc or none (default nfkc)")  # fmt: skip
+    default = "auto, with --verify 1 keep" if compares else "ignore"
+    add("--symbols", choices=("ignore", "auto", "keep"), default=None if compares else default,
+        help="symbols that are words by themselves: keep, all of ASCII and Unicode's (mathematics, "
+        "currency, emoji); auto, Unicode's, and those of ASCII in code; ignore, none "
+        f"(default {default})")  # fmt: skip
 
 
 def _add_weights(add: Callable[..., argparse.Action]) -> None:
@@ -195,6 +203,7 @@ def feature_options(arguments: argparse.Namespace) -> FeatureOptions:
             stem=arguments.stem,
             segment=arguments.segment,
             normalize=arguments.normalize,
+            symbols=arguments.symbols or "ignore",
         )
     except ValueError as error:
         parameter, space, reason = str(error).partition(" ")

@@ -72,7 +72,7 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
         "writes it")  # fmt: skip
     add("--rejects", type=output_file, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)")  # fmt: skip
-    add_feature_arguments(parser, features="words:2", of="of --method simhash; ")
+    add_feature_arguments(parser, features="words:2", of="of --method simhash; ", compares=True)
     add_reading_arguments(parser)
     options = {}
     for action in parser._actions[before:]:

@@ -31,7 +31,9 @@ _SEGMENT_DOCUMENTS = 1 << 24
 _SEGMENT_BYTES = 1 << 30
 """The size of a segment: documents, or bytes of ids and fingerprints."""
 
-FEATURE_NAMES = ("features", "weights", "stop_words", "stem", "segment", "normalize", "idf")
+FEATURE_NAMES = (
+    "features", "weights", "stop_words", "stem", "segment", "normalize", "symbols", "idf",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

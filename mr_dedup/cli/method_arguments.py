@@ -73,10 +73,13 @@ def chosen_methods(
 
     Pairs that meet ``criterion`` are to be found, those of similarity 0.8 if it is None.
     """
+    from mr_dedup.clusters.criterion import Criterion
     from mr_dedup.jobs.frequencies import read_frequencies
     from mr_dedup.signatures.methods import SIMHASH, is_simhash, parse_methods, simhash_distance
 
     is_containment = criterion is not None and criterion.is_containment
+    if arguments.symbols is None:
+        arguments.symbols = "keep" if criterion == Criterion.parse("1") else "auto"
     names = arguments.method or [CONTAINED_METHOD if is_containment else DEFAULT_METHOD]
     with usage_errors("--method"):
         distances = [simhash_distance(name) for name in names if is_simhash(name)]
@@ -84,6 +87,7 @@ def chosen_methods(
         methods = parse_methods(
             by_keys, read_frequencies(arguments.keyword_idf), arguments.normalize,
             DEFAULT_VERIFY if criterion is None else criterion.threshold, arguments.shingles,
+            arguments.symbols,
         )  # fmt: skip
     by_simhash = (
         (SIMHASH_FEATURES, SIMHASH_WEIGHTS) if distances else (OTHER_FEATURES, OTHER_WEIGHTS)

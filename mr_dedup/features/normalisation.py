@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from mr_dedup.features import normalisation_kernels as kernels
 from mr_dedup.features.normalisation_table import Form, NormalisationTable, normalisation_table
-from mr_dedup.features.text_batch import text_batch
+from mr_dedup.features.text_batch import text_batch, texts_of
 from mr_dedup.features.unicode_table import unicode_table
 from mr_dedup.kernels.arrays import uninitialised, written
 
@@ -69,11 +69,4 @@ def _in_form(texts: pa.LargeStringArray, table: NormalisationTable) -> pa.LargeS
     edges = np.empty(len(texts) + 1, np.int64)
     space = kernels.Characters.allocate(int(max_characters))
     stop = kernels.write_texts(batch, rows, table, space, out, edges)
-    valid = None
-    if texts.null_count:
-        valid = pa.py_buffer(
-            np.packbits(texts.is_valid().to_numpy(zero_copy_only=False), bitorder="little")
-        )
-    return pa.LargeStringArray.from_buffers(
-        len(texts), pa.py_buffer(edges), pa.py_buffer(written(out, stop)), valid
-    )
+    return texts_of(written(out, stop), edges, texts)

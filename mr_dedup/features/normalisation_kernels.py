@@ -30,7 +30,7 @@ from mr_dedup.features.normalisation_table import (
     NormalisationTable,
 )
 from mr_dedup.features.text_batch import TextBatch
-from mr_dedup.features.unicode_table import OTHER, UnicodeTable
+from mr_dedup.features.unicode_table import KIND, OTHER, UnicodeTable
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block
 from mr_dedup.kernels.entry import entry, kernel
@@ -120,7 +120,7 @@ def find_words(batch: TextBatch, table: UnicodeTable, has_words: NDArray[np.bool
         kind = int32(OTHER)
         while j < end and kind == OTHER:
             character, width = decode(content, j, end)
-            kind = table_entry(table, character) & int32(3)
+            kind = table_entry(table, character) & KIND
             j += width
         has_words[i] = kind != OTHER
 

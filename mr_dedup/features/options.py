@@ -15,8 +15,10 @@ from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
 
 Unit = Literal["words", "characters", "auto"]
 Weighting = Literal["binary", "tf", "log-tf", "tf-idf", "log-tf-idf"]
+Symbols = Literal["ignore", "auto", "keep"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
+SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 
 MAX_LENGTH = 64
 """The longest shingle: longer ones distinguish pages no better than a checksum does."""
@@ -42,8 +44,8 @@ class FeatureOptions:
        removed (``stop_words``), words are replaced by their stems (``stem``).
     3. Tokens: the text is case-folded character by character, then split into runs of letters,
        numbers and combining marks. Each character of CJK, Thai, Khmer and other scripts without
-       spaces is a token by itself, with its marks. Tokens are joined by one space, two characters
-       of such scripts by nothing.
+       spaces is a token by itself, with its marks, and so is a symbol (``symbols``).
+       Tokens are joined by one space, two characters of such scripts by nothing.
     4. Shingles: each slice of the joined text over ``length`` neighbouring tokens or characters.
        A feature is the 64-bit XXH3 of a shingle.
 
@@ -64,6 +66,10 @@ class FeatureOptions:
         normalize: ``nfkc`` (Unicode's toNFKC_Casefold: compatible characters replaced, full case
             folding, default-ignorable characters such as soft hyphens dropped), ``nfc`` (form C)
             or ``none``.
+        symbols: Which symbols are tokens. ``keep``: those of ASCII, all but letters, digits and
+            white space, and those of Unicode (mathematical, currency, emoji and others).
+            ``auto``: those of Unicode, of ASCII those in code, see ``preparation.marked``.
+            ``ignore``: none.
 
     Raises:
         ValueError: For a parameter out of range, or an unknown language.
@@ -85,6 +91,7 @@ class FeatureOptions:
     stem: str | None = None
     segment: str | None = None
     normalize: Normalization = "nfkc"
+    symbols: Symbols = "ignore"
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -99,18 +106,27 @@ class FeatureOptions:
         if self.normalize not in NORMALIZATIONS:
             names = ", ".join(NORMALIZATIONS)
             raise ValueError(f"normalize must be one of {names}, not {self.normalize!r}")
+        if self.symbols not in SYMBOLS:
+            raise ValueError(f"symbols must be one of {', '.join(SYMBOLS)}, not {self.symbols!r}")
         check_language("stop_words", self.stop_words)
         check_language("stem", self.stem)
         check_language("segment", self.segment)
 
     @classmethod
-    def parse(cls, text: str, weighting: str = "log-tf", normalize: str = "nfkc") -> FeatureOptions:
+    def parse(
+        cls,
+        text: str,
+        weighting: str = "log-tf",
+        normalize: str = "nfkc",
+        symbols: str = "ignore",
+    ) -> FeatureOptions:
         """Return the options that a user names, such as ``words``, ``words:2`` or ``auto``.
 
         Args:
             text: ``words:N``, ``characters:N``, either without ``:N`` for 1, or ``auto``.
             weighting: As in the class.
             normalize: As in the class.
+            symbols: As in the class.
 
         Raises:
             ValueError: For anything else.
@@ -122,7 +138,13 @@ class FeatureOptions:
         unit, colon, length = text.partition(":")
         if colon and (unit == "auto" or not length.isdecimal()):
             raise ValueError(f"features are words:N, characters:N or auto, not {text!r}")
-        return cls(unit, int(length or 1), weighting, normalize=normalize)  # type: ignore[arg-type]
+        return cls(
+            unit,
+            int(length or 1),
+            weighting,
+            normalize=normalize,
+            symbols=symbols,  # type: ignore[arg-type]
+        )
 
     def __str__(self) -> str:
         return f"{self.shingles}, {self.weighting}{self._preparation}"
@@ -144,6 +166,7 @@ class FeatureOptions:
             ("stem", self.stem),
             ("segment", self.segment),
             ("normalize", self.normalize),
+            ("symbols", None if self.symbols == "ignore" else self.symbols),
         )
         return "".join(f", {name} {value}" for name, value in parameters if value is not None)
 

@@ -16,19 +16,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.features import symbol_kernels
 from mr_dedup.features.languages import load_package
 from mr_dedup.features.normalisation import normalised
 from mr_dedup.features.normalisation_table import Normalization
-from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.text_batch import TextBatch, text_batch
+from mr_dedup.features.options import FeatureOptions, Symbols
+from mr_dedup.features.text_batch import TextBatch, text_batch, texts_of
 from mr_dedup.features.token_kernels import Tokens, tokenise
 from mr_dedup.features.unicode_table import (
+    ASCII_SYMBOLS,
     CHARACTER,
+    FIRST_MARKED,
+    KIND,
     WORD,
     UnicodeTable,
     is_other_spaceless,
     unicode_table,
 )
+from mr_dedup.kernels.arrays import uninitialised
+from mr_dedup.kernels.byte_blocks import BLOCK_BYTES
+
+_MARKED = {ord(symbol): chr(FIRST_MARKED + n) for n, symbol in enumerate(ASCII_SYMBOLS)}
 
 
 def prepared_batch(texts: pa.LargeStringArray, options: FeatureOptions) -> TextBatch:
@@ -44,8 +52,8 @@ def prepared_batch(texts: pa.LargeStringArray, options: FeatureOptions) -> TextB
 def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStringArray:
     """Return the texts prepared by ``options``; the same array if nothing changes.
 
-    Texts are normalised, then Chinese is segmented, stop words are removed, and words are stemmed.
-    Nulls stay null. A text that would become empty stays as it is.
+    Texts are normalised and symbols marked, then Chinese is segmented, stop words are removed, and
+    words are stemmed. Nulls stay null. A text that would become empty stays as it is.
 
     All but normalisation is in Python and takes 7 to 25 times as long as simhash. Memory: the texts
     twice, each distinct token, and 100 bytes a token of one text at a time.
@@ -58,7 +66,8 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
         ValueError: For content that is not UTF-8.
     """
     if options.normalize != "none":
-        texts = normalised(texts, options.normalize)
+        texts = normalised(texts, options.normalize, exact=options.symbols == "keep")
+    texts = marked(texts, options.symbols)
     if options.segment is not None:
         texts = _rewritten(texts, lambda text: _segmented(text.decode()).encode())
     if options.stop_words is None and options.stem is None:
@@ -66,7 +75,9 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
     table = table_for(options)
     stop_words = None
     if options.stop_words is not None:
-        stop_words = _stop_words(options.stop_words, options.segment is not None, options.normalize)
+        stop_words = _stop_words(
+            options.stop_words, options.segment is not None, options.normalize, options.symbols
+        )
     # one for each call: threads must not share a stemmer
     stems = None if options.stem is None else _Stems(options.stem)
 
@@ -74,8 +85,11 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
         tokens = _tokens(text, table)
         if stop_words is not None:
             tokens = stop_words.without(tokens)
+        joined = b" ".join(tokens if stems is None else map(stems.__getitem__, tokens))
+        if options.symbols != "ignore":
+            joined = joined.decode().translate(_MARKED).encode()
         # else all texts of stop words alone would be equal
-        return b" ".join(tokens if stems is None else map(stems.__getitem__, tokens)) or text
+        return joined or text
 
     return _rewritten(texts, words_of)
 
@@ -85,7 +99,35 @@ def table_for(options: FeatureOptions) -> UnicodeTable:
 
     In segmented texts CJK characters form words; otherwise each is a token by itself.
     """
-    return unicode_table() if options.segment is None else _table_of_cjk_words()
+    symbols = options.symbols != "ignore"
+    if options.segment is None:
+        return unicode_table(symbols=symbols)
+    return _table_of_cjk_words(symbols=symbols)
+
+
+def marked(texts: pa.LargeStringArray, symbols: Symbols) -> pa.LargeStringArray:
+    """Return texts with the symbols of ASCII that are tokens marked; the same array if none is.
+
+    A mark is a noncharacter, which ``unicode_table(symbols=True)`` folds to the symbol. With
+    ``keep`` all are tokens, with ``auto`` those in code: where one in 16 bytes around it or more,
+    32 on each side, is one of ``#$%&()*+/;<=>@[\\]^_`{|}~``. So a change of a text changes the
+    marks of the 32 bytes before and after it, and no others.
+
+    Raises:
+        ValueError: For another type of array.
+    """
+    if symbols == "ignore":
+        return texts
+    batch = text_batch(texts)
+    counts = np.empty(len(texts), np.int64)
+    everywhere = symbols == "keep"
+    marks = int(symbol_kernels.count_marks(batch, everywhere, counts))
+    if not marks:
+        return texts
+    out = uninitialised(int(batch.sizes.sum()) + 2 * marks + BLOCK_BYTES, np.uint8)
+    edges = np.empty(len(texts) + 1, np.int64)
+    stop = symbol_kernels.write_marked(batch, everywhere, counts, out, edges)
+    return texts_of(out[:stop], edges, texts)
 
 
 def _rewritten(
@@ -139,14 +181,16 @@ class _StopWords:
 
 
 @functools.cache
-def _stop_words(language: str, segmented: bool, normalize: Normalization) -> _StopWords:
+def _stop_words(
+    language: str, segmented: bool, normalize: Normalization, symbols: Symbols
+) -> _StopWords:
     """Return the stop words of a language, normalised and tokenised as texts are."""
-    table = _table_of_cjk_words() if segmented else unicode_table()
+    table = table_for(FeatureOptions(segment="zh" if segmented else None, symbols=symbols))
     words = set()
     listed = pa.array(sorted(load_package("stopwordsiso").stopwords(language)), pa.large_string())
     if normalize != "none":
         listed = normalised(listed, normalize)
-    for word in listed.to_pylist():
+    for word in marked(listed, symbols).to_pylist():
         words.add(tuple(_tokens((_segmented(word) if segmented else word).encode(), table)))
     single = frozenset(word[0] for word in words if len(word) == 1)
     longer: dict[bytes, list[tuple[bytes, ...]]] = {}
@@ -189,15 +233,15 @@ def _cjk_run() -> re.Pattern[str]:
 
 def _are_cjk() -> NDArray[np.bool_]:
     """Return which code points are CJK characters, bool[1114112]."""
-    are_cjk: NDArray[np.bool_] = unicode_table().each() & 3 == CHARACTER
+    are_cjk: NDArray[np.bool_] = unicode_table().each() & KIND == CHARACTER
     for code in np.flatnonzero(are_cjk).tolist():
         are_cjk[code] = not is_other_spaceless(code)
     return are_cjk
 
 
 @functools.cache
-def _table_of_cjk_words() -> UnicodeTable:
+def _table_of_cjk_words(*, symbols: bool) -> UnicodeTable:
     """Return the table in which CJK characters are parts of words."""
-    each = unicode_table().each()
+    each = unicode_table(symbols=symbols).each()
     each[_are_cjk()] -= CHARACTER - WORD
     return UnicodeTable.of_each(each)

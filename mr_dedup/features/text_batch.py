@@ -33,6 +33,20 @@ class TextBatch(NamedTuple):
         return int(self.sizes.max(initial=0))
 
 
+def texts_of(
+    content: NDArray[np.uint8], edges: NDArray[np.int64], nulls_of: pa.LargeStringArray
+) -> pa.LargeStringArray:
+    """Return texts ``content[edges[i]:edges[i + 1]]`` as an array with the nulls of another."""
+    valid = None
+    if nulls_of.null_count:
+        valid = pa.py_buffer(
+            np.packbits(nulls_of.is_valid().to_numpy(zero_copy_only=False), bitorder="little")
+        )
+    return pa.LargeStringArray.from_buffers(
+        len(nulls_of), pa.py_buffer(edges), pa.py_buffer(content), valid
+    )
+
+
 def text_batch(texts: pa.LargeStringArray) -> TextBatch:
     """Return texts as a batch, without copying their UTF-8.
 

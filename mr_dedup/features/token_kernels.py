@@ -13,7 +13,16 @@ import numpy as np
 from numpy import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD, UnicodeTable
+from mr_dedup.features.unicode_table import (
+    CHARACTER,
+    KIND,
+    KIND_BITS,
+    MARK,
+    OTHER,
+    SYMBOL,
+    WORD,
+    UnicodeTable,
+)
 from mr_dedup.kernels.arrays import uninitialised
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import (
@@ -27,6 +36,7 @@ from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U3, U4, U5, U10, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
+_KIND, _KIND_BITS = KIND, np.int32(KIND_BITS)
 _BLOCK, _COPY = U(BLOCK_BYTES), U(COPY_BYTES)
 _SPACE, _NOT_ASCII = np.uint8(ord(" ")), np.uint8(0x80)
 
@@ -96,7 +106,8 @@ def find_tokens(content, begin, end, table, tokens, sources):
     count = U0
     o = U0
     is_open = False  # whether the last token may continue
-    is_single = False  # whether the last token is a character of a script without spaces
+    is_single = False  # whether the last token is a character that is one by itself
+    is_joined = False  # whether it is of a script without spaces
     takes_marks = False  # whether such a token is the last thing read, so that marks continue it
     i = begin
     while i < end:
@@ -122,7 +133,7 @@ def find_tokens(content, begin, end, table, tokens, sources):
                     if sources is not None:
                         sources.starts[count] = uint32(at - begin)
                     count += U1
-                    is_single = False
+                    is_single = is_joined = False
                 for piece in range(U0, length, _COPY):
                     copy_lower(content, at + uint64(piece), out, o + uint64(piece))
                 o += length
@@ -140,7 +151,7 @@ def find_tokens(content, begin, end, table, tokens, sources):
         while i < until:
             character, width = decode(content, i, end)
             entry = table_entry(table, character)
-            kind = entry & np.int32(3)
+            kind = entry & _KIND
             continues = kind == MARK and (is_open or takes_marks)
             if is_open and kind != WORD and not continues:
                 stops[count - U1] = uint32(o)
@@ -149,16 +160,17 @@ def find_tokens(content, begin, end, table, tokens, sources):
                 is_open = False
             if kind != OTHER:
                 if not is_open and not continues:
-                    if count > U0 and not (kind == CHARACTER and is_single):
+                    if count > U0 and not (kind == CHARACTER and is_joined):
                         out[o] = _SPACE
                         o += U1
                     starts[count] = uint32(o)
                     if sources is not None:
                         sources.starts[count] = uint32(i - begin)
                     count += U1
-                    is_single = kind == CHARACTER
+                    is_joined = kind == CHARACTER
+                    is_single = is_joined or kind == SYMBOL
                     is_open = not is_single
-                change = int64(entry >> np.int32(2))
+                change = int64(entry >> _KIND_BITS)
                 if change == 0:
                     out[o] = content[i]
                     # up to three bytes more than its own, which the next character overwrites

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy import int32, int64, uint8, uint32, uint64
+from numpy import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.normalisation_kernels import Characters, piece_at
 from mr_dedup.features.normalisation_table import NormalisationTable
 from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.features.token_kernels import SourceEdges, Tokens, find_tokens, is_null
-from mr_dedup.features.unicode_table import MARK, UnicodeTable
+from mr_dedup.features.unicode_table import KIND, MARK, UnicodeTable
 from mr_dedup.features.xxh3_kernels import xxh3_64
 from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import U0, U1, U
@@ -125,7 +125,7 @@ def _start_of_grapheme(content, limit, start, end, table):
     if start <= limit:
         return start
     character, _ = decode(content, start, end)
-    joins = table_entry(table, character) & int32(3) == MARK or _extends(character)
+    joins = table_entry(table, character) & KIND == MARK or _extends(character)
     while start > limit:
         previous = start - U1
         while previous > limit and content[previous] & uint8(0xC0) == uint8(0x80):

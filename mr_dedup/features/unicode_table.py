@@ -7,6 +7,7 @@ features everywhere. tools/unicode_tables.py writes it.
 from __future__ import annotations
 
 import functools
+import string
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +16,19 @@ from numpy.typing import NDArray
 
 UNICODE_VERSION = "15.1.0"
 
-OTHER, WORD, CHARACTER, MARK = range(4)
+OTHER, WORD, CHARACTER, MARK, SYMBOL = range(5)
 """Kinds of characters: between tokens; part of a word; a token by itself, of a script written
-without spaces; part of the token before it, or of a word if there is none."""
+without spaces; part of the token before it, or of a word if there is none; a symbol, which is a
+token by itself where symbols are kept, else between tokens."""
+
+KIND_BITS = 3
+KIND = np.int32((1 << KIND_BITS) - 1)
+"""The bits of an entry that are its kind."""
+
+ASCII_SYMBOLS = string.punctuation
+FIRST_MARKED = 0xFDD0
+"""In prepared texts, code points from here on stand for the symbols of ASCII that are tokens, in
+their order: noncharacters, which Unicode reserves for such uses. All others are between tokens."""
 
 _PATH = Path(__file__).with_name("unicode_table.npz")
 _CHARACTERS = 0x110000
@@ -42,8 +53,9 @@ _SPACELESS = (
 class UnicodeTable(NamedTuple):
     """The kind of every character, and how it folds.
 
-    The entry of code point c is ``entries[pages[c >> 8] << 8 | c & 255]``: its kind in the two
-    lowest bits, above them what to add to c to fold it. So all of Chinese shares one page.
+    The entry of code point c is ``entries[pages[c >> 8] << 8 | c & 255]``: its kind in the
+    KIND_BITS lowest bits, above them what to add to c to fold it. So all of Chinese shares one
+    page.
 
     Attributes:
         pages: uint16[4352].
@@ -68,10 +80,13 @@ class UnicodeTable(NamedTuple):
 
 
 @functools.cache
-def unicode_table() -> UnicodeTable:
-    """Return the table of Unicode 15.1."""
+def unicode_table(*, symbols: bool = False) -> UnicodeTable:
+    """Return the table of Unicode 15.1, in which symbols are OTHER unless ``symbols``."""
     with np.load(_PATH, allow_pickle=False) as arrays:
-        return UnicodeTable(arrays["pages"], arrays["entries"])
+        pages, entries = arrays["pages"], arrays["entries"]
+    if not symbols:
+        entries[entries & KIND == SYMBOL] = OTHER
+    return UnicodeTable(pages, entries)
 
 
 def is_other_spaceless(code: int) -> bool:

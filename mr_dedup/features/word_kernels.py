@@ -20,7 +20,15 @@ from numpy import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import is_null
-from mr_dedup.features.unicode_table import CHARACTER, MARK, WORD, UnicodeTable
+from mr_dedup.features.unicode_table import (
+    CHARACTER,
+    KIND,
+    KIND_BITS,
+    MARK,
+    SYMBOL,
+    WORD,
+    UnicodeTable,
+)
 from mr_dedup.features.xxh3_kernels import xxh3_64
 from mr_dedup.kernels.bits import folded_product, population_count, trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
@@ -29,6 +37,7 @@ from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U3, U4, U6, U8, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
+_KIND, _KIND_BITS = KIND, np.int32(KIND_BITS)
 _BLOCK = U(BLOCK_BYTES)
 _NOT_ASCII = np.uint8(0x80)
 
@@ -220,8 +229,8 @@ def _find_edges(content, begin, end, table, scratch):
             continue
         character, width = decode(content, i, end)
         entry = table_entry(table, character)
-        kind = entry & np.int32(3)
-        folded = uint64(int64(character) + int64(entry >> np.int32(2)))
+        kind = entry & _KIND
+        folded = uint64(int64(character) + int64(entry >> _KIND_BITS))
         if kind == MARK and before != ALL_BITS:
             # counted as a character, but with its marks it is a word
             times[before] -= uint32(1)
@@ -250,7 +259,7 @@ def _find_edges(content, begin, end, table, scratch):
         else:
             count += is_open
             is_open = U0
-            if kind == CHARACTER:
+            if kind in (CHARACTER, SYMBOL):
                 earlier = times[folded]
                 times[folded] = earlier + uint32(1)
                 found[distinct] = uint32(folded)

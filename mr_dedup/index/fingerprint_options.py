@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.normalisation_table import Normalization
+from mr_dedup.features.options import Symbols
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,7 @@ class FingerprintOptions(msgspec.Struct, frozen=True):
         stem: the language of a stemmer.
         segment: the language whose words are segmented.
         normalize: the normalisation of Unicode.
+        symbols: which symbols are tokens.
         idf: the path of the document frequencies, for weights that need them.
 
     >>> FingerprintOptions(features="words:2").fingerprinter().described
@@ -43,6 +45,7 @@ class FingerprintOptions(msgspec.Struct, frozen=True):
     segment: str | None = None
     normalize: Normalization = "nfkc"
     idf: str | None = None
+    symbols: Symbols = "ignore"
 
     def options(self) -> FeatureOptions:
         """Return the options of feature extraction; ValueError if they are not valid."""
@@ -51,7 +54,7 @@ class FingerprintOptions(msgspec.Struct, frozen=True):
         return dataclasses.replace(
             FeatureOptions.parse(self.features, self.weights),
             stop_words=self.stop_words, stem=self.stem, segment=self.segment,
-            normalize=self.normalize,
+            normalize=self.normalize, symbols=self.symbols,
         )  # fmt: skip
 
     def fingerprinter_for(self, features: str | None, name: str) -> Fingerprinter:

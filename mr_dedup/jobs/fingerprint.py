@@ -107,7 +107,9 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         if not self.methods:
             return []
         frequencies = read_frequencies(self.keyword_idf)
-        return parse_methods(self.methods, frequencies, self.features.normalize)
+        return parse_methods(
+            self.methods, frequencies, self.features.normalize, symbols=self.features.symbols
+        )
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield rows of the documents of one chunk, under its number, and its rejects."""

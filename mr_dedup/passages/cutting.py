@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mr_dedup.features.text_batch import text_batch
 from mr_dedup.features.text_units import text_units
 from mr_dedup.features.token_spans import TokenSpans
-from mr_dedup.features.unicode_table import MARK, WORD, unicode_table
+from mr_dedup.features.unicode_table import KIND, MARK, WORD, unicode_table
 
 Boundaries = Literal["words", "sentences"]
 BOUNDARIES: tuple[Boundaries, ...] = get_args(Boundaries)
@@ -252,7 +252,7 @@ def _join(last: int, first: int) -> bool:
 @cache
 def _kind_of(character: int) -> int:
     table = unicode_table()
-    return int(table.entries[int(table.pages[character >> 8]) << 8 | character & 255]) & 3
+    return int(table.entries[int(table.pages[character >> 8]) << 8 | character & 255] & KIND)
 
 
 def cut_texts(

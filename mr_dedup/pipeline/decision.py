@@ -212,10 +212,8 @@ def _with_most_similar(
     with summary_of(files.name_of(SUMMARY)):
         known = json.loads(summary)
         # of descriptions of features, as FeatureOptions has them
-        normalize = re.search(r", normalize (\w+)", known["features"])
-        options = FeatureOptions.parse(
-            known["shingles"], "binary", normalize.group(1) if normalize else "nfkc"
-        )
+        stated = dict(re.findall(r", (normalize|symbols) (\w+)", known["features"]))
+        options = FeatureOptions.parse(known["shingles"], "binary", **stated)
     numbers = [number for number in others if number in texts]
     if own not in texts or not numbers:
         return decision

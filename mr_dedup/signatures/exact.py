@@ -25,7 +25,7 @@ class Exact(MethodOfWords):
     A text without words, such as an empty one or ``-----``, has the MD5 of its bytes.
 
     Args:
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``.
 
     Example:
         >>> texts = pa.array(["One, two!", "one two", "two one"], pa.large_string())

@@ -93,7 +93,7 @@ class Keywords(MethodOfWords):
         sim: The largest SIM of a match, from 0 to 1; None to accept every candidate.
         weighting: As in ``FeatureOptions``; by default tf-idf with ``frequencies``, tf without.
         frequencies: Document frequencies of words, for a weighting with idf.
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``.
 
     Raises:
         ValueError: For a parameter out of range, and for frequencies without a weighting that uses

@@ -42,6 +42,7 @@ def parse_method(
     normalize: str = "nfkc",
     similarity: float | None = None,
     shingles: str | None = None,
+    symbols: str = "ignore",
 ) -> SignatureMethod:
     """Return the method that a user names.
 
@@ -54,6 +55,7 @@ def parse_method(
         similarity: Choose parameters to find pairs of this similarity by, such as the bands and
             rows of ``minhash``, unless ``text`` states one of them.
         shingles: The shingles of methods with shingles, unless ``text`` states them.
+        symbols: Which symbols are tokens to methods with words, unless ``text`` states that.
 
     Raises:
         ValueError: For an unknown method or parameter, or a value out of range, in one line.
@@ -72,6 +74,7 @@ def parse_method(
         hints = get_type_hints(kind)
         if "normalize" in hints:
             given.setdefault("normalize", normalize)
+            given.setdefault("symbols", symbols)
         if "shingles" in hints and shingles is not None:
             given.setdefault("shingles", shingles)
         values = _values(kind, given, frequencies)
@@ -87,13 +90,16 @@ def parse_methods(
     normalize: str = "nfkc",
     similarity: float | None = None,
     shingles: str | None = None,
+    symbols: str = "ignore",
 ) -> list[SignatureMethod]:
     """Return the methods that a user names, each once; arguments and errors as of parse_method."""
     for name in names:
         title = name.partition(":")[0]
         if title not in METHODS:
             raise ValueError(f"method {title!r} is not one of {SIMHASH}, {', '.join(METHODS)}")
-    parsed = [parse_method(name, frequencies, normalize, similarity, shingles) for name in names]
+    parsed = [
+        parse_method(name, frequencies, normalize, similarity, shingles, symbols) for name in names
+    ]
     return list({method.name: method for method in parsed}.values())
 
 

@@ -40,7 +40,7 @@ class MinHash(MethodOfWords):
         shingles: ``words:N``, ``characters:N`` or ``auto``, as ``FeatureOptions.parse`` reads it.
         estimate: The smallest estimated similarity of a match, from 0 to 1; None to accept every
             candidate.
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``.
 
     Raises:
         ValueError: For a parameter out of range.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mr_dedup.features.normalisation_table import Normalization
-from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.options import FeatureOptions, Symbols
 from mr_dedup.signatures.protocol import SignatureMethod
 
 
@@ -14,8 +14,8 @@ class MethodOfWords(SignatureMethod):
     """A method that prepares texts and splits them into words, as by ``FeatureOptions``.
 
     Args:
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``, with its defaults; None of
-            ``normalize`` is the default there.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``, with its defaults;
+            None of ``normalize`` and ``symbols`` is the default there.
 
     Raises:
         ValueError: For an unknown language.
@@ -26,10 +26,12 @@ class MethodOfWords(SignatureMethod):
     stem: str | None = field(default=None, kw_only=True)
     segment: str | None = field(default=None, kw_only=True)
     normalize: Normalization | None = field(default=None, kw_only=True)
+    symbols: Symbols | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.normalize == FeatureOptions.normalize:
-            object.__setattr__(self, "normalize", None)
+        for name in ("normalize", "symbols"):
+            if getattr(self, name) == getattr(FeatureOptions, name):
+                object.__setattr__(self, name, None)
         self.prepared(FeatureOptions())
 
     def prepared(self, options: FeatureOptions) -> FeatureOptions:
@@ -37,6 +39,7 @@ class MethodOfWords(SignatureMethod):
         return FeatureOptions(
             options.unit, options.length, options.weighting,
             self.stop_words, self.stem, self.segment, self.normalize or FeatureOptions.normalize,
+            self.symbols or FeatureOptions.symbols,
         )  # fmt: skip
 
 

@@ -48,8 +48,8 @@ class Segments(MethodOfWords):
         count: The number of segments of a text, 8 if neither this nor ``length`` is given.
         length: The lines, sentences or words of a segment, in place of ``count``.
         min_shared_keys: The number of distinct segments that near-duplicates share.
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``; stop words and stems with
-            ``content`` alone.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``; stop words and
+            stems with ``content`` alone, symbols not with ``sentences``.
 
     Raises:
         ValueError: For a parameter out of range, or that cannot be combined with another.
@@ -70,6 +70,9 @@ class Segments(MethodOfWords):
         super().__post_init__()
         if self.by not in CUTS:
             raise ValueError(f"by must be one of {', '.join(CUTS)}, not {self.by!r}")
+        if self.by == "sentences":
+            # marks would hide where sentences end
+            object.__setattr__(self, "symbols", None)
         if self.by != "content" and (self.stop_words or self.stem):
             raise ValueError(f"by must be content with stop_words or stem, not {self.by!r}")
         if self.length is None:

@@ -39,7 +39,7 @@ class TextProfile(MethodOfWords):
     Args:
         over: Words with this number of characters or fewer are skipped, from 0 to 64.
         rate: The quantum of counts, as a part of the highest count, from 0 to 1.
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``.
 
     Raises:
         ValueError: For a parameter out of range.

@@ -43,7 +43,7 @@ class Winnowing(MethodOfWords):
     Args:
         window: Consecutive shingles of which one is selected at least.
         shingles: ``words:N``, ``characters:N`` or ``auto``, as ``FeatureOptions.parse`` reads it.
-        stop_words, stem, segment, normalize: As in ``FeatureOptions``.
+        stop_words, stem, segment, normalize, symbols: As in ``FeatureOptions``.
 
     Raises:
         ValueError: For a parameter out of range.

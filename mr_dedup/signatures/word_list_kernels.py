@@ -20,7 +20,7 @@ from mr_dedup.features.frequency_kernels import IdfTable, multiply_by_idf
 from mr_dedup.features.shingle_kernels import Scratch, hash_shingles
 from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.features.token_kernels import Tokens, copy_text, is_null, tokenise
-from mr_dedup.features.unicode_table import CHARACTER, UnicodeTable
+from mr_dedup.features.unicode_table import CHARACTER, KIND, UnicodeTable
 from mr_dedup.kernels.bits import byte_swapped
 from mr_dedup.kernels.entry import Matrix, entry, kernel
 from mr_dedup.kernels.hash_table import find_row_slot
@@ -365,7 +365,7 @@ def _is_in_profile(tokens, word, rule):
     if characters > rule.over or text[start] < _NOT_ASCII:
         return characters > rule.over
     character, _ = decode(text, start, stop)
-    return table_entry(rule.kinds, character) & int32(3) == int32(CHARACTER)
+    return table_entry(rule.kinds, character) & KIND == int32(CHARACTER)
 
 
 @kernel

@@ -118,7 +118,8 @@ class DedupOptions:
     @property
     def compared_by(self) -> FeatureOptions:
         """The shingles that texts are compared by."""
-        return FeatureOptions.parse(self.shingles, "binary", self.features.normalize)
+        features = self.features
+        return FeatureOptions.parse(self.shingles, "binary", features.normalize, features.symbols)
 
     @property
     def max_hashes(self) -> int:
