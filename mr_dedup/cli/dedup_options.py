@@ -130,9 +130,11 @@ def _earlier_results(
     for result in results:
         summary = result.summary
         if summary.features != made_from:
+            of_words = arguments.symbols != "ignore" and ", symbols " not in summary.features
             raise MrDedupError(
                 f"--against {result.name}: its fingerprints were made from {summary.features}, "
                 f"those of this run are from {made_from}"
+                + ("; give --symbols ignore" if of_words else "")
             )
         try:
             result.check_methods(methods)

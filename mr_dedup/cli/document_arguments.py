@@ -177,8 +177,8 @@ def add_feature_arguments(
     default = "auto, with --verify 1 keep" if compares else "ignore"
     add("--symbols", choices=("ignore", "auto", "keep"), default=None if compares else default,
         help="symbols that are words by themselves: keep, all of ASCII and Unicode's (mathematics, "
-        "currency, emoji); auto, Unicode's, and those of ASCII in code; ignore, none "
-        f"(default {default})")  # fmt: skip
+        "currency, emoji); auto, Unicode's, and ASCII's where they stand as operators; "
+        f"ignore, none (default {default})")  # fmt: skip
 
 
 def _add_weights(add: Callable[..., argparse.Action]) -> None:

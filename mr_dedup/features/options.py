@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class FeatureOptions:
             or ``none``.
         symbols: Which symbols are tokens. ``keep``: those of ASCII, all but letters, digits and
             white space, and those of Unicode (mathematical, currency, emoji and others).
-            ``auto``: those of Unicode, of ASCII those in code, see ``preparation.marked``.
+            ``auto``: those of Unicode, of ASCII those of operators, see ``preparation.marked``.
             ``ignore``: none.
 
     Raises:
@@ -117,8 +117,8 @@ class FeatureOptions:
         cls,
         text: str,
         weighting: str = "log-tf",
-        normalize: str = "nfkc",
-        symbols: str = "ignore",
+        normalize: Normalization = "nfkc",
+        symbols: Symbols = "ignore",
     ) -> FeatureOptions:
         """Return the options that a user names, such as ``words``, ``words:2`` or ``auto``.
 
@@ -138,13 +138,8 @@ class FeatureOptions:
         unit, colon, length = text.partition(":")
         if colon and (unit == "auto" or not length.isdecimal()):
             raise ValueError(f"features are words:N, characters:N or auto, not {text!r}")
-        return cls(
-            unit,
-            int(length or 1),
-            weighting,
-            normalize=normalize,
-            symbols=symbols,  # type: ignore[arg-type]
-        )
+        values: Any = unit, int(length or 1), weighting
+        return cls(*values, normalize=normalize, symbols=symbols)
 
     def __str__(self) -> str:
         return f"{self.shingles}, {self.weighting}{self._preparation}"

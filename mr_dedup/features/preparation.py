@@ -109,9 +109,11 @@ def marked(texts: pa.LargeStringArray, symbols: Symbols) -> pa.LargeStringArray:
     """Return texts with the symbols of ASCII that are tokens marked; the same array if none is.
 
     A mark is a noncharacter, which ``unicode_table(symbols=True)`` folds to the symbol. With
-    ``keep`` all are tokens, with ``auto`` those in code: where one in 16 bytes around it or more,
-    32 on each side, is one of ``#$%&()*+/;<=>@[\\]^_`{|}~``. So a change of a text changes the
-    marks of the 32 bytes before and after it, and no others.
+    ``keep`` all are tokens, with ``auto`` those of operators: up to three of ``-+*/<>=%&|!^~?``
+    between two operands (``a<=b``, ``a == b``, but no hyphen, dash, path or column of a table), a
+    sign before a number (``-1``, ``$5``), ``+``, ``#`` and ``%`` after a word (``C++``), ``!`` and
+    ``~`` before one. What is within five bytes decides, so a change of a text changes no marks
+    but those near it.
 
     Raises:
         ValueError: For another type of array.

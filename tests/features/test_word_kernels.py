@@ -16,7 +16,7 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingle_kernels import ShingleRule, find_features
 from mr_dedup.features.shingles import scratch_for
-from mr_dedup.features.unicode_table import CHARACTER, unicode_table
+from mr_dedup.features.unicode_table import CHARACTER, KIND, unicode_table
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.kernels.compiler import jit
 from tests.features import text_oracle
@@ -125,11 +125,11 @@ def test_a_vocabulary_that_is_lost_again_and_again():
 
 def test_what_the_loop_takes_for_granted_of_the_table():
     found = unicode_table().each()
-    assert np.flatnonzero(found & 3 == CHARACTER).max() < kernels.CODE_POINTS
+    assert np.flatnonzero(found & KIND == CHARACTER).max() < kernels.CODE_POINTS
     # with the same kind, and no case
     assert set(found[0x4E00:0xA000]) == {CHARACTER}
     # no word may begin with a zero byte, for a key of zeros is nobody's
-    assert found[0] & 3 != CHARACTER
+    assert found[0] & KIND != CHARACTER
 
 
 def test_texts_of_too_many_words_are_hashed_another_way(monkeypatch):

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import string
 import unicodedata
 from collections import Counter
 from fractions import Fraction
@@ -93,45 +94,112 @@ def fold(character):
     return next(c for c in (character.casefold(), character.lower(), character) if len(c) == 1)
 
 
-def tokens(text):
-    """The tokens of a text, each with whether it is a character of a script without spaces."""
-    found = []
-    before = " "
-    for character in text:
-        if stands(character):
-            found.append((fold(character), True))
-        elif is_in_token(character):
-            goes_on = is_in_token(before) and (is_mark(character) or not found[-1][1])
-            last, of_character = found.pop() if goes_on else ("", False)
-            found.append((last + fold(character), of_character))
-        before = character
-    return found
+_OPERATORS = regex.compile(
+    r"""
+    (?<![-+*/<>=%&|!^~?\#$])
+    (?! [<>=]*/[-+*/<>=%&|!^~?]*[<>] | [-+*/<>=%&|!^~?]*[<>][-+*/<>=%&|!^~?]*/ )
+    (?:
+        (?<=[^\0-\x20]\ ) (?![-|]\ ) [-+*/<>=%&|!^~?]{1,3} (?=\ [^\0-\x20])
+      | (?<=[\w)\]}"']) (?![-/](?![-+*/<>=%&|!^~?])|--|//) [-+*/<>=%&|!^~?]{1,3} (?=[\w(\[{"'])
+      | (?<![\w)\]}"']) [-+$\#<>=~] (?=[0-9])
+      | (?<=\w) [+\#%]{1,2} (?![\w(\[{])
+      | (?<![\w)\]}"']) [!~] (?=[\w(\[{])
+    )
+    (?![-+*/<>=%&|!^~?\#$])
+    """.replace(r"\w", r"a-zA-Z0-9_\x80-\U0010ffff"),
+    regex.VERBOSE,
+)
 
 
-def words_of_chinese(text):
-    """The tokens of a text, with the words that a run of CJK characters is cut into."""
-    found = []
-    for in_run, characters in groupby(text, is_cjk):
-        run = "".join(characters)
-        words = [word for word, _, _ in rjieba.tokenize(run)] if in_run else []
-        found += [("".join(map(fold, word)), False) for word in words] or tokens(run)
-    return found
+def symbols_at(text, symbols):
+    """Where in a normalised text symbols are tokens."""
+    if symbols == "ignore":
+        return set()
+    kept = {i for i, character in enumerate(text) if is_symbol(character)}
+    if symbols == "keep":
+        return kept | {i for i, character in enumerate(text) if character in string.punctuation}
+    return kept.union(*(range(*match.span()) for match in _OPERATORS.finditer(text)))
 
 
 @functools.cache
-def runs_of_stop_words(language, segment, normalize):
+def is_symbol(character):
+    return character > "\x7f" and unicodedata.category(character)[0] == "S"
+
+
+@functools.cache
+def fold_symbol(character):
+    """A full-width plus is a plus."""
+    compatible = unicodedata.normalize("NFKC", character)
+    if len(compatible) == 1 and (is_symbol(compatible) or compatible in string.punctuation):
+        return compatible
+    return fold(character)
+
+
+def tokens(text, kept=()):
+    """The tokens of a text, each with whether it is a character of a script without spaces."""
+    found = []
+    inside = is_open = False
+    for i, character in enumerate(text):
+        if i in kept or stands(character):
+            found.append((fold_symbol(character) if i in kept else fold(character), i not in kept))
+            inside, is_open = True, False
+        elif is_in_token(character):
+            if inside and (is_open or is_mark(character)):
+                last, of_character = found.pop()
+                found.append((last + fold(character), of_character))
+            else:
+                found.append((fold(character), False))
+                is_open = True
+            inside = True
+        else:
+            inside = is_open = False
+    return found
+
+
+def words_of_chinese(text, kept=()):
+    """The tokens of a text, with the words that a run of CJK characters is cut into."""
+    found, begin = [], 0
+    for in_run, characters in groupby(text, is_cjk):
+        run = "".join(characters)
+        words = [word for word, _, _ in rjieba.tokenize(run)] if in_run else []
+        found += [("".join(map(fold, word)), False) for word in words] or tokens(
+            run, {i - begin for i in kept}
+        )
+        begin += len(run)
+    return found
+
+
+def normalised(text, normalize, symbols):
+    """A text as it is split into tokens; with symbols of operators, others stay as they are."""
+    form = NORMALIZE[normalize]
+    if symbols != "auto":
+        return form(text)
+
+    def stays(character):
+        shown = form(character)
+        return shown != character and not any(map(is_in_token, character + shown))
+
+    partly = "".join(
+        "".join(run) if as_it_is else form("".join(run)) for as_it_is, run in groupby(text, stays)
+    )
+    return partly if any(map(is_in_token, partly)) else form(text)
+
+
+@functools.cache
+def runs_of_stop_words(language, segment, normalize, symbols):
     """The tokens of each stop word."""
     words = stopwordsiso.stopwords(language)
-    found = [prepared(word, segment=segment, normalize=normalize) for word in words]
+    found = [prepared(word, None, None, segment, normalize, symbols) for word in words]
     return [[token for token, _ in run] for run in found]
 
 
-def prepared(text, stop_words=None, stem=None, segment=None, normalize="nfkc"):
+def prepared(text, stop_words=None, stem=None, segment=None, normalize="nfkc", symbols="ignore"):
     """The tokens of a text that are left when stop words are gone, as stems, Chinese as words."""
-    text = NORMALIZE[normalize](text)
-    found = words_of_chinese(text) if segment else tokens(text)
+    text = normalised(text, normalize, symbols)
+    kept = symbols_at(text, symbols)
+    found = words_of_chinese(text, kept) if segment else tokens(text, kept)
     covered = set()
-    for run in runs_of_stop_words(stop_words, segment, normalize) if stop_words else ():
+    for run in runs_of_stop_words(stop_words, segment, normalize, symbols) if stop_words else ():
         for start in range(len(found) - len(run) + 1):
             if [token for token, _ in found[start : start + len(run)]] == run:
                 covered.update(range(start, start + len(run)))
