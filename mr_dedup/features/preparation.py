@@ -101,7 +101,7 @@ def table_for(options: FeatureOptions) -> UnicodeTable:
     """
     symbols = options.symbols != "ignore"
     if options.segment is None:
-        return unicode_table(symbols=symbols)
+        return unicode_table(symbols=True) if symbols else unicode_table()
     return _table_of_cjk_words(symbols=symbols)
 
 

@@ -275,6 +275,15 @@ def test_the_report_counts_earlier_documents_by_themselves(tmp_path, capfd):
     assert f"against{kept}, {summary['earlier_documents']} documents" in text
 
 
+def test_earlier_results_without_symbols_are_compared_by_words(capfd, tmp_path):
+    first = write_jsonl(tmp_path / "1.jsonl", [{"id": "1", "text": "a < b"}])
+    second = write_jsonl(tmp_path / "2.jsonl", [{"id": "2", "text": "a > b"}])
+    kept, out = tmp_path / "kept", tmp_path / "out"
+    done(capfd, first, "-o", kept, "--symbols", "ignore")
+    assert mistake(capfd, second, "-o", out, "--against", kept).endswith("; give --symbols ignore")
+    assert "kept 0" in done(capfd, second, "-o", out, "--against", kept, "--symbols", "ignore")
+
+
 def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     first, second, _ = weeks_of(9)
     kept, out = tmp_path / "kept", tmp_path / "out"
@@ -286,7 +295,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
         (["--against", "s4://b/kept"], "s4://b/kept/summary.json: not a URI of a known store"),
         (
             ["--against", kept, "--features", "words:1"],
-            "made from words:2, log-tf, normalize nfkc, those of this",
+            "made from words:2, log-tf, normalize nfkc, symbols auto, those of this",
         ),
         (["--against", kept, "--max-record-size", 99], "99 is less than the 9,999 of"),
         (["--follow"], "--follow: needs --against"),

@@ -110,4 +110,5 @@ def test_parameters_are_listed():
     listed = str(error.value).partition("only ")[2]
     assert set(listed.split(", ")) == {
         "by", "count", "length", "min_shared_keys", "stop_words", "stem", "segment", "normalize",
+        "symbols",
     }  # fmt: skip
