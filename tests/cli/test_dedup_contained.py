@@ -127,7 +127,7 @@ def test_results_are_those_of_comparing_all(capfd, tmp_path, small_chunks, thres
     rows = assert_as_by_hand(tmp_path / "out", documents, threshold)
     assert sum(row["reason"] == "contained" for row in rows) > 60
     assert {row["methods"] for row in rows if row["reason"] == "contained"} == {
-        f"winnowing:window={4 if threshold == 0.8 else 6},shingles=auto"
+        f"winnowing:window={4 if threshold == 0.8 else 6},shingles=auto,symbols=auto"
     }
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["verify"] == f"contained:{float(threshold)}"

@@ -91,7 +91,7 @@ def test_methods_combine_and_each_is_named(tmp_path, capfd, small_chunks, runner
     done(capfd, path, "-o", out, *asked, "-r", runner, "--cores", 2)
     decided = expected(documents, None, similar=lambda n, m: near(n, m) or by_keys(n, m))
     check(out, documents, decided)
-    minhash = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"
+    minhash = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto,symbols=auto"
     names = set()
     for n, ((original, reason), name) in enumerate(zip(decided, named(out), strict=True)):
         rules = [("simhash:k=4", near), (minhash, by_keys)]
@@ -120,7 +120,7 @@ def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall)
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
     out = tmp_path / "out"
     arguments = [path, "-o", out, "--method", "minhash", "--verify", verify]
-    name = f"minhash:bands={bands},min_shared_keys=1,shingles=auto"
+    name = f"minhash:bands={bands},min_shared_keys=1,shingles=auto,symbols=auto"
     line = f"{name}: finds pairs of similarity {verify} with probability {recall}\n"
     code, plan, _ = dedup(capfd, *arguments, "--dry-run")
     assert code == 0
@@ -164,7 +164,8 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
     assert "warning" in said("--method", "super-shingles")
     below = said("--method", "minhash", "--verify", 0.3)
     assert (
-        "bands=57,rows=3,min_shared_keys=1,shingles=auto: finds pairs of similarity 0.3 " in below
+        "bands=57,rows=3,min_shared_keys=1,shingles=auto,symbols=auto: finds pairs of similarity 0.3 "
+        in below
     )
     assert "with probability 0.7899\n" in below
     assert "no bands are chosen for less than 0.5" in below
