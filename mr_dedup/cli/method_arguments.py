@@ -79,7 +79,10 @@ def chosen_methods(
 
     is_containment = criterion is not None and criterion.is_containment
     if arguments.symbols is None:
-        arguments.symbols = "keep" if criterion == Criterion.parse("1") else "auto"
+        only_equal = criterion == Criterion.parse("1")
+        # frequencies are of words, unless they were made with symbols
+        by_frequency = arguments.idf is not None or arguments.keyword_idf is not None
+        arguments.symbols = "ignore" if by_frequency else "keep" if only_equal else "auto"
     names = arguments.method or [CONTAINED_METHOD if is_containment else DEFAULT_METHOD]
     with usage_errors("--method"):
         distances = [simhash_distance(name) for name in names if is_simhash(name)]

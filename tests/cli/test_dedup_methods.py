@@ -373,7 +373,7 @@ def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
     said = done(
         capfd, path, "-o", tmp_path / "out", "--shingles", "characters:5", "--method", "minhash"
     )
-    name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=characters:5"
+    name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=characters:5,symbols=auto"
     assert f"{name}: finds pairs of similarity 0.8 with probability 0.9996" in said
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["documents_dropped"] == 60
     said = done(
