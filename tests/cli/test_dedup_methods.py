@@ -380,5 +380,5 @@ def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
         "--method", "minhash:shingles=words:3",
     )  # fmt: skip
     assert "with probability" not in said
-    name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=words:3"
+    name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=words:3,symbols=auto"
     assert f"warning: the recall of {name} is unknown" in said
