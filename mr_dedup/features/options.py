@@ -138,8 +138,9 @@ class FeatureOptions:
         unit, colon, length = text.partition(":")
         if colon and (unit == "auto" or not length.isdecimal()):
             raise ValueError(f"features are words:N, characters:N or auto, not {text!r}")
-        values: Any = unit, int(length or 1), weighting
-        return cls(*values, normalize=normalize, symbols=symbols)
+        # the class checks them
+        known: Any = {"unit": unit, "weighting": weighting}
+        return cls(length=int(length or 1), normalize=normalize, symbols=symbols, **known)
 
     def __str__(self) -> str:
         return f"{self.shingles}, {self.weighting}{self._preparation}"
