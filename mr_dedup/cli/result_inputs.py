@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.result_folder import ResultFolder
 
 
-def refuse_within_inputs(arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError if the next run over the same documents would read the result."""
+def _refuse_within_inputs(arguments: argparse.Namespace) -> None:
     for name in arguments.documents:
         if _is_read_in(arguments.out, name):
             raise MrDedupError(
@@ -50,9 +49,13 @@ def _is_read_in(out: Path | str, name: str) -> bool:
 
 
 def result_folder(arguments: argparse.Namespace) -> ResultFolder:
-    """Return the directory of the result, on this machine or in a store."""
+    """Return the directory of the result, on this machine or in a store.
+
+    Raises MrDedupError if the next run over the same documents would read the result.
+    """
     from mr_dedup.pipeline.result_folder import FetchedResult, LocalResult, RemoteResult
 
+    _refuse_within_inputs(arguments)
     if isinstance(arguments.out, str):
         remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
         name_copies({str(remote.work): remote.unfinished})

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.dedup_options import inputs_identity
 from mr_dedup.cli.dedup_summary import check_result_rejected
-from mr_dedup.cli.result_inputs import refuse_within_inputs
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, NothingReadError
 from mr_dedup.interrupts import at_forced_end
@@ -59,7 +58,6 @@ def open_result(
     Raises:
         MrDedupError: If there is a result or a run that must stay, or nothing to resume.
     """
-    refuse_within_inputs(arguments)
     folder.check(resume=arguments.resume, overwrite=arguments.overwrite, read=read)
     if not arguments.resume:
         return

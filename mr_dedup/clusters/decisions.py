@@ -54,8 +54,8 @@ class Limits:
     def of(cls, stored_bytes: int) -> Limits:
         """Return the limits beside sets of ``stored_bytes``: the defaults are those of 256 MB."""
         share = min(1.0, stored_bytes / (1 << 28))
-        found = {name: int(share * getattr(cls, name)) for name in ("index_entries", "counts")}
-        return cls(**found, parity_bytes=int(share * cls.parity_bytes))
+        names = "index_entries", "counts", "parity_bytes"
+        return cls(**{name: max(1, int(share * getattr(cls, name))) for name in names})
 
 
 class Reason(IntEnum):

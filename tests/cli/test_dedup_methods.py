@@ -112,6 +112,11 @@ def test_the_default_is_minhash(tmp_path, capfd):
     assert files_of(tmp_path / "default") == files_of(tmp_path / "asked")
 
 
+def warned_of_methods(said):
+    """Whether there is a warning other than of the empty documents that there are."""
+    return any("warning: " in line and "empty text" not in line for line in said.splitlines())
+
+
 @pytest.mark.parametrize(
     ("verify", "bands", "recall"),
     [(0.5, "57,rows=3", "0.9995"), (0.8, "20,rows=5", "0.9996"), (0.95, "6,rows=6", "0.9997")],
@@ -127,7 +132,7 @@ def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall)
     assert line in plan
     said = done(capfd, *arguments)
     assert f"mr-dedup: {line}" in said
-    assert "warning" not in said + plan
+    assert not warned_of_methods(said + plan)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["methods"] == [name]
     assert summary["expected_recalls"] == [
@@ -153,7 +158,7 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
         code, plan, _ = dedup(capfd, *arguments, "--dry-run")
         assert code == 0
         lines = done(capfd, *arguments)
-        assert ("warning: " in plan) == ("warning: " in lines)
+        assert warned_of_methods(plan) == warned_of_methods(lines)
         return lines
 
     few = ["--method", "minhash:bands=16,rows=5", "--verify", 0.6]
@@ -161,7 +166,7 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
     assert "finds pairs of similarity 0.6 with probability 0.7262\n" in warned
     assert "warning: near-duplicates of similarity 0.6 may be missed; " in warned
     assert "minhash without parameters has 55 bands of 4 rows for it" in warned
-    assert "warning" in said("--method", "super-shingles")
+    assert warned_of_methods(said("--method", "super-shingles"))
     below = said("--method", "minhash", "--verify", 0.3)
     assert (
         "bands=57,rows=3,min_shared_keys=1,shingles=auto,symbols=auto: finds pairs of similarity "
@@ -169,9 +174,9 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
     )
     assert "no bands are chosen for less than 0.5" in below
     # what others find is not known, and one that finds enough is enough
-    assert "warning" not in said(*few, "--method", "simhash")
-    assert "warning" not in said("--method", "exact")
-    assert "warning" not in said(*few, "--method", "minhash")
+    assert not warned_of_methods(said(*few, "--method", "simhash"))
+    assert not warned_of_methods(said("--method", "exact"))
+    assert not warned_of_methods(said(*few, "--method", "minhash"))
     assert "probability" not in said("--method", "minhash", "--verify", "off")
 
 
