@@ -163,7 +163,8 @@ def text_of_html(html: str, extent: HtmlText) -> PageText:
     _check(html)
     html = _renamed(as_html(html))
     tree = HTMLTree.parse(html)
-    page = _extracted(tree)
+    # what scripts would replace, and forms, where there is nothing else
+    page = _extracted(tree) or _extracted(tree, noscript=True, form_fields=True)
     if extent == "page" or _is_deep(html):
         return PageText(page, 0)
     text = _main_content(tree, html, page)

@@ -274,3 +274,22 @@ BLOCKS = st.recursive(
 def test_other_names_leave_main_content_of_tags_that_are_nested_well(html, extent):
     expected, text = text_by_both_names(f"<body>{html}", extent)
     assert text == expected
+
+
+@pytest.mark.parametrize("extent", ["main", "page"])
+@pytest.mark.parametrize(
+    "element",
+    [
+        "<noscript><p>{}</p></noscript><div id=app></div>",
+        "<form><textarea>{}</textarea></form>",
+        "<select><option>{}</option></select>",
+        "<button>{}</button>",
+        '<input value="{}">',
+    ],
+)
+def test_what_is_only_in_forms_or_noscript_is_text(element, extent):
+    page = f"<html><body>{element.format('some words')}</body></html>"
+    assert text_of_html(page, extent).text.strip("[ ]") == "some words"
+    shown = page.replace("<body>", "<body><p>" + "shown " * 50)
+    if "noscript" not in page:
+        assert text_of_html(shown, extent).text.split() == ["shown"] * 50
