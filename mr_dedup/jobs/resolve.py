@@ -55,7 +55,7 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 """Spreads labels over reduce keys: near-duplicates share their leading bits."""
 
 _BUFFERED_BYTES = 64 << 20
-"""Bytes of documents that a map task sorts by reduce keys at a time."""
+"""Bytes of documents that a map task sorts by reduce keys at a time; less with less memory."""
 
 _GROUP_BYTES = 32 << 20
 _MANY_GROUPS = 64
@@ -99,7 +99,6 @@ class Resolved(NamedTuple):
                 "chunk": self.table["chunk"],
                 "row": self.table["row"],
                 "cluster": documents.clusters,
-                "kept_id": documents.ids.take(pa.array(decisions.kept_rows)),
                 "kept_chunk": documents.files[decisions.kept_rows],
                 "kept_row": documents.positions[decisions.kept_rows],
                 "distance_bits": decisions.distances,
@@ -171,6 +170,10 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         else:
             yield from self._of_texts(self._clustered(part, counters), locate)
 
+    @property
+    def _buffered_bytes(self) -> int:
+        return min(_BUFFERED_BYTES, self.stored_bytes // 4)
+
     def rows_of(self, chunk: int) -> tuple[ClusteredRows, int]:
         """Return the clustered documents of a chunk, and how many documents it has."""
         return self.rows.of(chunk)
@@ -190,7 +193,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """Yield the clustered documents of a chunk whose sets of shingles are cached."""
         of_chunk, _ = self.rows_of(chunk.number)
         done = 0
-        for tables in _grouped(cached, _BUFFERED_BYTES):
+        for tables in _grouped(cached, self._buffered_bytes):
             count = sum(map(len, tables))
             clustered = of_chunk.between(done, done + count)
             if clustered.numbers.size:
@@ -211,7 +214,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             if clustered.numbers.size
         )
         # batches are small: tables of each batch and key would cost more than their rows
-        for group in _grouped(tables, _BUFFERED_BYTES):
+        for group in _grouped(tables, self._buffered_bytes):
             table = pa.concat_tables(group).combine_chunks()
             order, slices = _by_key(_reduce_keys(table["label"].to_numpy(), self.reduce_keys))
             table = table.take(pa.array(order))

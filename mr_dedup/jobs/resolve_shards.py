@@ -58,7 +58,7 @@ from mr_dedup.jobs.row_shards import (
 )
 from mr_dedup.jobs.shares import hosts
 from mr_dedup.signatures.columns import schema_of, signatures_in
-from mr_dedup.signatures.linking import MethodSignatures, method_names
+from mr_dedup.signatures.linking import MethodSignatures, method_sets
 from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -244,10 +244,10 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         dropped = np.flatnonzero(~are_kept(decisions.reasons))
         kept = pa.array(kept_rows[dropped])
         distances = decisions.distances[dropped]
-        named = method_names(
+        named = method_sets(
             self.methods, distances, self.k, lambda: self._signed(table), dropped,
             kept_rows[dropped],
-        )  # fmt: skip
+        ).names()  # fmt: skip
         index = np.full(len(table), -1)
         index[dropped] = np.arange(dropped.size)
         at = pa.array(index, mask=index < 0)

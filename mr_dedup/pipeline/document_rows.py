@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.resolve import EARLIER
 
 
@@ -36,6 +35,14 @@ class Locations(NamedTuple):
 
     files: pa.DictionaryArray
     positions: pa.Int64Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[Locations]) -> Locations:
+        """Return the locations of all documents of ``parts``, in order."""
+        none = cls(pa.array([], _FILES), pa.array([], pa.int64()))
+        files, positions = zip(none, *parts, strict=True)
+        unified = pa.chunked_array(files, _FILES).unify_dictionaries()
+        return cls(pa.concat_arrays(unified.chunks), pa.concat_arrays(positions))
 
 
 _FILES = pa.dictionary(pa.int32(), pa.large_string())
@@ -63,18 +70,22 @@ class Rows:
     @classmethod
     def read(cls, path: Path) -> Rows:
         """Return the rows in ``path``, chunk by chunk, ascending."""
-        table = read_table(path, columns=["chunk", "fingerprint", "length"])
-        column = table["fingerprint"]
-        chunks = table["chunk"].to_numpy()
-        numbers, starts = np.unique(chunks, return_index=True)
-        stops = [*starts[1:].tolist(), len(chunks)] if len(chunks) else []
-        return cls(
-            path,
-            column.fill_null(0).to_numpy().view(np.uint64),
-            column.is_valid().to_numpy(),
-            table["length"].to_numpy(),
-            dict(zip(numbers.tolist(), zip(starts.tolist(), stops, strict=True), strict=True)),
-        )
+        size = pq.read_metadata(path).num_rows
+        fingerprints, lengths = np.empty(size, np.uint64), np.empty(size, np.int64)
+        has_fingerprint = np.empty(size, np.bool_)
+        ranges: dict[int, tuple[int, int]] = {}
+        start = 0
+        for batch in row_batches(path, ["chunk", "fingerprint", "length"]):
+            these = slice(start, start + len(batch))
+            chunks, values, sizes = batch.columns
+            fingerprints[these] = values.fill_null(0).to_numpy().view(np.uint64)
+            has_fingerprint[these] = values.is_valid().to_numpy(zero_copy_only=False)
+            lengths[these] = sizes.to_numpy()
+            numbers, counts = np.unique(chunks.to_numpy(), return_counts=True)
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                ranges[number] = ranges.get(number, (start,))[0], start + count
+                start += count
+        return cls(path, fingerprints, has_fingerprint, lengths, ranges)
 
     @property
     def earlier(self) -> int:
@@ -108,29 +119,27 @@ class Rows:
 
         In memory: 12 bytes for each of them, and the names of files.
         """
-        files, positions = [pa.array([], _FILES)], [pa.array([], pa.int64())]
-        start = self.earlier
-        for batch in self.batches(["file", "position"]):
-            stop = start + len(batch)
-            these = numbers[slice(*numbers.searchsorted([start, stop]))] - start
-            files.append(batch.column("file").take(pa.array(these)).dictionary_encode())
-            positions.append(batch.column("position").take(pa.array(these)))
-            start = stop
-        unified = pa.chunked_array(files, _FILES).unify_dictionaries()
-        return Locations(pa.concat_arrays(unified.chunks), pa.concat_arrays(positions))
+        found = self._taken(["file", "position"], numbers)
+        return Locations.joined(
+            [Locations(file.dictionary_encode(), position) for file, position in found]
+        )
 
-    def ids_of(self, numbers: NDArray[np.int64]) -> dict[int, str]:
+    def ids_of(self, numbers: NDArray[np.int64]) -> pa.LargeStringArray:
         """Return the ids of some documents by their numbers, which are strictly ascending."""
-        found: dict[int, str] = {}
+        found = [ids for (ids,) in self._taken(["id"], numbers)]
+        return pa.concat_arrays([pa.array([], pa.large_string()), *found])
+
+    def _taken(
+        self, columns: Sequence[str], numbers: NDArray[np.int64]
+    ) -> Iterator[Sequence[pa.Array]]:
+        """Yield columns of the documents ``numbers``, which are strictly ascending, in parts."""
         start = 0
-        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(1 << 16, columns=["id"]):
-                stop = start + len(batch)
-                these = numbers[slice(*numbers.searchsorted([start, stop]))]
-                ids = batch.column(0).take(pa.array(these - start)).to_pylist()
-                found.update(zip(these.tolist(), ids, strict=True))
-                start = stop
-        return found
+        for batch in row_batches(self.path, columns):
+            stop = start + len(batch)
+            these = numbers[slice(*numbers.searchsorted([start, stop]))]
+            if these.size:
+                yield batch.take(pa.array(these - start)).columns
+            start = stop
 
 
 def row_batches(

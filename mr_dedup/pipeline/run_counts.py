@@ -93,7 +93,7 @@ class RunCounts:
             folder, EARLIER_COUNTS, part_rows=part_rows, use_dictionary=EARLIER_REPEATED
         ) as parts:
             for result, first, numbers in self._counted(results):
-                ids = pa.array(rows.ids_of(numbers).values(), pa.large_string())
+                ids = rows.ids_of(numbers)
                 files, positions = locations_of(numbers)
                 counted = [column.take(pa.array(numbers)) for column in self.columns(slice(None))]
                 columns = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +15,11 @@ from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
 from mr_dedup.formats.parts import ParquetParts
-from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.report_counts import SAMPLES
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.summary import DecisionSummary
+from mr_dedup.signatures.linking import MethodSets
 
 _COUNTED = 1 << 18
 """Documents whose clusters are counted together."""
@@ -40,8 +40,7 @@ class RunDecisions:
     waiting: NDArray[np.bool_]
     kept_rows: NDArray[np.int64]
     earlier: Sequence[tuple[str, int]] = ()
-    _names: list[tuple[NDArray[np.int64], pa.LargeStringArray]] = field(default_factory=list)
-    _methods: pa.StringArray | None = None
+    methods: MethodSets | None = None
 
     @classmethod
     def unclustered(
@@ -85,7 +84,6 @@ class RunDecisions:
         of_dropped = table.filter(pa.array(dropped))
         kept = of_dropped.select(["kept_chunk", "kept_row"]).rename_columns(["chunk", "row"])
         self.kept_rows[numbers[dropped]] = rows.numbers_of(kept)
-        self._names.append((numbers[dropped], one_array(of_dropped["kept_id"])))
 
     @property
     def kept_or_own(self) -> NDArray[np.int64]:
@@ -97,14 +95,16 @@ class RunDecisions:
 
     def name_methods(
         self,
-        names_of: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], pa.Array],
+        methods_of: Callable[
+            [NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], MethodSets
+        ],
     ) -> None:
         """Take the methods by which dropped documents and the kept ones are candidates.
 
-        ``names_of`` returns their names, given the distances and the numbers of both.
+        ``methods_of`` returns them, given the distances and the numbers of both.
         """
         dropped = np.flatnonzero(~self.kept)
-        self._methods = names_of(self.distances[dropped], dropped, self.kept_rows[dropped])
+        self.methods = methods_of(self.distances[dropped], dropped, self.kept_rows[dropped])
 
     def samples(self) -> list[tuple[int, int]]:
         """Return pairs of a dropped and its kept document, from low similarity to high."""
@@ -131,8 +131,8 @@ class RunDecisions:
             return
         if waiting[0] >= rows.earlier:
             raise RuntimeError(f"{waiting.size} documents were not resolved")
-        ((number, id),) = rows.ids_of(waiting[:1]).items()
-        raise changed(self._source_of(number), id)
+        (id,) = rows.ids_of(waiting[:1]).to_pylist()
+        raise changed(self._source_of(int(waiting[0])), id)
 
     def write_decisions(
         self,
@@ -147,19 +147,23 @@ class RunDecisions:
         ``earlier_locations`` returns where documents of earlier runs are, given their numbers.
         """
         kept = self.kept
-        kept_rows, locations = self._kept_locations(rows, earlier_locations)
-        names = self._kept_ids(rows)
-        methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
+        kept_rows = self.kept_rows[~kept]
+        duplicated = np.unique(kept_rows)
+        locations = _locations_of(duplicated, rows, earlier_locations)
+        names = rows.ids_of(duplicated)
         with ParquetParts(folder, DECISIONS, part_rows=part_rows, use_dictionary=REPEATED) as parts:
             start = rows.earlier
             dropped = int(np.count_nonzero(~kept[:start]))
             for batch in rows.batches(["id", "file", "position"]):
                 count = int(np.count_nonzero(~kept[start : start + len(batch)]))
                 those = slice(dropped, dropped + count)
+                at = pa.array(duplicated.searchsorted(kept_rows[those]))
                 of_dropped = _OfDropped(
-                    names[those],
-                    methods[those],
-                    *(each.take(pa.array(kept_rows[those])) for each in locations),
+                    names.take(at),
+                    pa.nulls(count, pa.string())
+                    if self.methods is None
+                    else self.methods.names(those),
+                    *(each.take(at) for each in locations),
                 )
                 counted = counts.columns(slice(start, start + len(batch)))
                 parts.write_table(self._table(batch, start, of_dropped, counted))
@@ -195,39 +199,6 @@ class RunDecisions:
         counts = {name: column[several] for name, column in columns.items()}
         return pa.table({"cluster": values[several], **counts})
 
-    def _kept_ids(self, rows: Rows) -> pa.LargeStringArray:
-        """Return the ids of the kept documents that the dropped ones duplicate, in their order."""
-        numbers = np.concatenate([np.empty(0, np.int64), *(part for part, _ in self._names)])
-        names = pa.concat_arrays(
-            [pa.array([], pa.large_string()), *(part for _, part in self._names)]
-        )
-        order = np.argsort(numbers)
-        names = names.take(pa.array(order))
-        kept_rows = self.kept_rows[numbers[order]]
-        # earlier ones the job calls by numbers
-        earlier = kept_rows < rows.earlier
-        if earlier.any():
-            import pyarrow.compute as pc
-
-            wanted, indices = np.unique(kept_rows[earlier], return_inverse=True)
-            ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
-            names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(indices)))
-        return names
-
-    def _kept_locations(
-        self, rows: Rows, earlier_locations: Callable[[NDArray[np.int64]], Locations]
-    ) -> tuple[NDArray[np.int64], Locations]:
-        """Return for each dropped document an index of a location, and the locations.
-
-        They are those of the kept documents that are duplicated, each once.
-        """
-        kept_rows, indices = np.unique(self.kept_rows[~self.kept], return_inverse=True)
-        first = int(kept_rows.searchsorted(rows.earlier))
-        parts = [earlier_locations(kept_rows[:first]), rows.locations_of(kept_rows[first:])]
-        files = pa.chunked_array([part.files for part in parts]).unify_dictionaries()
-        positions = pa.concat_arrays([part.positions for part in parts])
-        return indices, Locations(pa.concat_arrays(files.chunks), positions)
-
     def _source_of(self, number: int) -> str | None:
         """Return the earlier result of a document; None for one of this run."""
         for name, count in self.earlier:
@@ -254,7 +225,7 @@ class RunDecisions:
 
         ids, files, positions = documents.columns
         these = slice(start, start + len(ids))
-        kept = self.kept[these]
+        kept = are_kept(self.reasons[these])
         dropped = pa.array(~kept)
         sources = self._sources(self.kept_rows[these][~kept])
         similarities = self.similarities[these]
@@ -295,6 +266,18 @@ class RunDecisions:
                 )
             ),
         }
+
+
+def _locations_of(
+    numbers: NDArray[np.int64],
+    rows: Rows,
+    earlier_locations: Callable[[NDArray[np.int64]], Locations],
+) -> Locations:
+    """Return the locations of documents, by their numbers, strictly ascending."""
+    first = int(numbers.searchsorted(rows.earlier))
+    return Locations.joined(
+        [earlier_locations(numbers[:first]), rows.locations_of(numbers[first:])]
+    )
 
 
 def changed(source: str | None, id: str) -> MrDedupError:

@@ -7,6 +7,7 @@ whole run over 200,000 short texts.
 from __future__ import annotations
 
 import contextlib
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def signature_writer(
 
 def read_signatures(
     path: Path, methods: Sequence[SignatureMethod]
-) -> Iterator[tuple[SignatureMethod, list[Signatures]]]:
+) -> Iterator[tuple[SignatureMethod, Sequence[Signatures]]]:
     """Yield the signatures of all rows, one method after the other; raises FormatError.
 
     In parts, as they were written, one at least: views of the file, if there is one method.
@@ -45,26 +46,68 @@ def read_signatures(
     for number, method in enumerate(methods):
         fields = [i for i, each in enumerate(schema) if each.name.endswith(f"_{number}")]
         # all of them are views of the file, some are copies
-        with _reader(path, None if len(fields) == len(schema) else fields) as reader:
-            batches = [reader.get_batch(part) for part in range(reader.num_record_batches)]
-            schema_read = reader.schema
-        tables = [pa.Table.from_batches([batch]) for batch in batches]
-        tables = tables or [schema_read.empty_table()]
-        yield method, [signatures_in(table, methods, number) for table in tables]
+        batches = _MappedBatches(path, None if len(fields) == len(schema) else fields)
+        yield method, _Parts(batches, methods, number)
 
 
 def signature_batches(path: Path) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all methods as they were written; raises FormatError."""
-    with _reader(path, None) as reader:
-        for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
+    yield from _MappedBatches(path, None)
 
 
-@contextlib.contextmanager
-def _reader(path: Path, fields: list[int] | None) -> Iterator[pa.ipc.RecordBatchFileReader]:
-    try:
-        # a stage left it, whose checksums were compared
-        with pa.memory_map(str(path)) as source:
-            yield pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=fields))
-    except pa.ArrowException as error:
-        raise FormatError(path, None, f"not a file of signatures: {error}") from error
+class _MappedBatches(Sequence[pa.RecordBatch]):
+    """The batches of a file that is mapped, of which one at a time has pages in memory.
+
+    Pages of a batch are given back when the next one is taken. It stays valid: they are read again.
+    """
+
+    def __init__(self, path: Path, fields: list[int] | None) -> None:
+        self._path = path
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        try:
+            # a stage left it, whose checksums were compared
+            with path.open("rb") as file:
+                self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._reader = pa.ipc.open_file(pa.py_buffer(self._mapped), options=options)
+        except (ValueError, pa.ArrowException) as error:
+            raise FormatError(path, None, f"not a file of signatures: {error}") from error
+        self.schema: pa.Schema = self._reader.schema
+
+    def __len__(self) -> int:
+        return int(self._reader.num_record_batches)
+
+    def __getitem__(self, number: int) -> pa.RecordBatch:  # type: ignore[override]
+        if number >= len(self):
+            raise IndexError(number)
+        self._mapped.madvise(mmap.MADV_DONTNEED)
+        try:
+            return self._reader.get_batch(number)
+        except pa.ArrowException as error:
+            raise FormatError(
+                self._path, None, f"not a file of signatures: {error}"
+            ) from error
+
+
+class _Parts(Sequence[Signatures]):
+    """The signatures by method ``number`` in batches; of an empty file one part without rows."""
+
+    def __init__(
+        self, batches: _MappedBatches, methods: Sequence[SignatureMethod], number: int
+    ) -> None:
+        self._batches = batches
+        self._methods = methods
+        self._number = number
+
+    def __len__(self) -> int:
+        return max(1, len(self._batches))
+
+    def __getitem__(self, part: int) -> Signatures:  # type: ignore[override]
+        if part >= len(self):
+            raise IndexError(part)
+        schema = self._batches.schema
+        table = (
+            pa.Table.from_batches([self._batches[part]])
+            if len(self._batches)
+            else schema.empty_table()
+        )
+        return signatures_in(table, self._methods, self._number)

@@ -80,17 +80,26 @@ def connecting_edges(
         ValueError: If a text has more than MAX_SUBSETS subsets: see :func:`can_be_connected`.
     """
     derived = _runs if by_runs else _subsets
-    pieces = [piece for part in _parts_of(signatures) for piece in _pieces(part)]
-    size = sum(_key_count(piece, 1 if by_runs else min_shared_keys) for piece in pieces)
+    parts = _parts_of(signatures)
+    size = sum(
+        _key_count(piece, 1 if by_runs else min_shared_keys)
+        for part in parts
+        for piece in _pieces(part)
+    )
     # keys are hashes: their leading bits give even ranges
     bits = max(1, (size // range_keys).bit_length())
     passes = min(bits, max(0, (size - 1) // pass_keys).bit_length())
     with ThreadPoolExecutor(threads) as pool:
         for number in range(1 << passes):
-            some = [_of_range(*derived(it, min_shared_keys), number, passes) for it in pieces]
+            some = [
+                _of_range(*derived(piece, min_shared_keys), number, passes)
+                for part in parts
+                for piece in _pieces(part)
+            ]
             scattered = _scattered(some, number << (bits - passes), bits - passes, 64 - bits)
             del some
             yield from _linked(*scattered, pool, threads, linked_keys)
+            del scattered
 
 
 def _linked(

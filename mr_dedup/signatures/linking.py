@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,40 +45,65 @@ class MethodSignatures:
         """The parts joined; a copy, if there are several."""
         return Signatures.joined(self.parts)
 
+    @functools.cached_property
+    def _edges(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *map(len, self.parts)])
+
     def take(self, rows: NDArray[np.int64]) -> Signatures:
         """Return a copy of the signatures of documents ``rows``, which ascend."""
-        edges = np.cumsum([0, *map(len, self.parts)])
-        cuts = np.searchsorted(rows, edges)
+        cuts = np.searchsorted(rows, self._edges)
+        some = np.flatnonzero(np.diff(cuts)).tolist() or [0]
         return Signatures.joined(
             [
-                part.take(rows[begin:end] - first)
-                for part, first, begin, end in zip(
-                    self.parts, edges.tolist(), cuts.tolist(), cuts[1:].tolist(), strict=False
-                )
+                self.parts[part].take(rows[cuts[part] : cuts[part + 1]] - self._edges[part])
+                for part in some
             ]
         )
 
 
-def method_names(
+@dataclass(frozen=True)
+class MethodSets:
+    """The methods by which n pairs are candidates.
+
+    Attributes:
+        methods: The names of the m methods.
+        bits: uint[n], of the smallest type; bit i is set for method i.
+    """
+
+    methods: Sequence[str]
+    bits: NDArray[np.unsignedinteger[Any]]
+
+    def names(self, pairs: slice = slice(None)) -> pa.StringArray:
+        """Return the names of the methods of some pairs; null where there are none."""
+        found, indices = np.unique(self.bits[pairs], return_inverse=True)
+        texts = [
+            "; ".join(name for i, name in enumerate(self.methods) if bits >> i & 1)
+            for bits in found.tolist()
+        ]
+        return pa.array([text or None for text in texts], pa.string()).take(pa.array(indices))
+
+
+def method_sets(
     names: Sequence[str],
     distances: NDArray[np.uint8],
     k: int | None,
     signed: Callable[[], Iterator[MethodSignatures]],
     first: NDArray[np.int64],
     second: NDArray[np.int64],
-) -> pa.StringArray:
-    """Return the methods by which first[m] and second[m] are candidates; null for none.
+) -> MethodSets:
+    """Return the methods by which first[m] and second[m] are candidates.
 
-    In memory: the signatures of _NAMED_PAIRS.
+    In memory: the signatures of _NAMED_PAIRS, and a byte a pair for eight methods.
     """
     methods = [*signed()]
-    found = [pa.array([], pa.string())]
+    bits = np.zeros(first.size, np.min_scalar_type((1 << len(names)) - 1))
     for begin in range(0, first.size, _NAMED_PAIRS):
         these = slice(begin, begin + _NAMED_PAIRS)
         rules = [] if k is None else [distances[these] <= k]
         rules += [_matching(each, first[these], second[these]) for each in methods]
-        found.append(_named(names, rules, first[these].size))
-    return pa.concat_arrays(found)
+        for number, rule in enumerate(rules):
+            bits[these][rule] |= bits.dtype.type(1 << number)
+    return MethodSets(names, bits)
 
 
 def _matching(
@@ -85,19 +111,6 @@ def _matching(
 ) -> NDArray[np.bool_]:
     rows, at = np.unique(np.concatenate([first, second]), return_inverse=True)
     return match(signed.method, signed.take(rows), *at.reshape(2, first.size))
-
-
-def _named(names: Sequence[str], rules: Sequence[NDArray[np.bool_]], count: int) -> pa.StringArray:
-    """Return the names of the rules that each of ``count`` pairs fits; null for none."""
-    indices = np.zeros(count, np.int64)
-    texts = [""]
-    for name, rule in zip(names, rules, strict=True):
-        # combinations of the methods so far, without and with this one
-        texts += [f"{text}; {name}" if text else name for text in texts]
-        indices[rule] += len(texts) // 2
-        used, indices = np.unique(indices, return_inverse=True)
-        texts = [texts[index] for index in used.tolist()]
-    return pa.array([text or None for text in texts], pa.string()).take(pa.array(indices))
 
 
 class StricterRules:

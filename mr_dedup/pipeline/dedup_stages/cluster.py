@@ -25,17 +25,18 @@ def cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     ClusterSummary.
     """
     rows = Rows.read(folder / ROWS)
-    numbers = np.flatnonzero(rows.has_fingerprint)
+    # documents without a fingerprint are not nodes
+    whole = bool(rows.has_fingerprint.all())
+    numbers = np.empty(0, np.int64) if whole else np.flatnonzero(rows.has_fingerprint)
+    these = slice(None) if whole else numbers
 
     def signed() -> Iterator[MethodSignatures]:
         for each in signed_documents(folder, options.methods):
-            # documents without a fingerprint are not nodes
-            whole = numbers.size == sum(map(len, each.parts))
             yield each if whole else MethodSignatures(each.method, [each.signatures.take(numbers)])
 
     with run_job.join_settings() as settings:
         labels, counts = cluster_documents(
-            rows.fingerprints[numbers], rows.lengths[numbers], options.k, signed, settings,
+            rows.fingerprints[these], rows.lengths[these], options.k, signed, settings,
             UNVERIFIED if options.verify is None else VERIFIED,
         )  # fmt: skip
     if options.against:

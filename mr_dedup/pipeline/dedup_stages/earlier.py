@@ -184,5 +184,5 @@ def _check(table: pa.Table, rows: Rows, result: EarlierResult) -> None:
     lengths = pc.binary_length(table["text"]).to_numpy()
     others = np.flatnonzero(lengths != rows.lengths[numbers])
     if others.size:
-        ((_, id),) = rows.ids_of(numbers[others[:1]]).items()
+        (id,) = rows.ids_of(numbers[others[:1]]).to_pylist()
         raise changed(result.name, id)

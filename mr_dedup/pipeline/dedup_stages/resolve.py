@@ -34,7 +34,7 @@ from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.run_decisions import RunDecisions
-from mr_dedup.signatures.linking import method_names
+from mr_dedup.signatures.linking import method_sets
 
 
 def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
@@ -45,11 +45,12 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     rows = Rows.read(folder / ROWS)
     labels = read_labels(folder / LABELS)
     cluster, clustered = labels.of(rows.fingerprints)
+    del labels
     clustered &= rows.has_fingerprint
     keys = _reduce_keys(rows, clustered)
     found = RunDecisions.unclustered(rows, cluster, clustered, options.earlier)
-    if clustered.any():
-        numbers = np.flatnonzero(clustered)
+    numbers = np.flatnonzero(clustered)
+    if numbers.size:
         ClusteredRows(
             numbers,
             rows.fingerprints[numbers],
@@ -57,6 +58,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             rows.lengths[numbers],
             ranges=rows.ranges,
         ).write(folder / CLUSTERED)
+        del cluster, clustered, numbers
         job = ResolveJob(
             **options.of_features,
             clustered=str(folder / CLUSTERED),
@@ -79,7 +81,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     KeptRows(found.kept, shown, ranges=rows.ranges).write(folder / KEPT)
     write_json(folder / SAMPLES, samples)
     found.name_methods(
-        lambda distances, first, second: method_names(
+        lambda distances, first, second: method_sets(
             options.method_names, distances, options.k,
             lambda: signed_documents(folder, options.methods), first, second,
         )
