@@ -95,9 +95,7 @@ class RunDecisions:
 
     def name_methods(
         self,
-        methods_of: Callable[
-            [NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], MethodSets
-        ],
+        methods_of: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], MethodSets],
     ) -> None:
         """Take the methods by which dropped documents and the kept ones are candidates.
 

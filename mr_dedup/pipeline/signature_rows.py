@@ -68,9 +68,12 @@ class _MappedBatches(Sequence[pa.RecordBatch]):
             # a stage left it, whose checksums were compared
             with path.open("rb") as file:
                 self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._reader = pa.ipc.open_file(pa.py_buffer(self._mapped), options=options)
+            content = pa.py_buffer(self._mapped)
+            self._reader = pa.ipc.open_file(content, options=options)
         except (ValueError, pa.ArrowException) as error:
             raise FormatError(path, None, f"not a file of signatures: {error}") from error
+        self._address = content.address
+        self._read = slice(0, 0)
         self.schema: pa.Schema = self._reader.schema
 
     def __len__(self) -> int:
@@ -79,13 +82,30 @@ class _MappedBatches(Sequence[pa.RecordBatch]):
     def __getitem__(self, number: int) -> pa.RecordBatch:  # type: ignore[override]
         if number >= len(self):
             raise IndexError(number)
-        self._mapped.madvise(mmap.MADV_DONTNEED)
+        if self._read.stop > self._read.start:
+            self._mapped.madvise(
+                mmap.MADV_DONTNEED, self._read.start, self._read.stop - self._read.start
+            )
         try:
-            return self._reader.get_batch(number)
+            batch = self._reader.get_batch(number)
         except pa.ArrowException as error:
-            raise FormatError(
-                self._path, None, f"not a file of signatures: {error}"
-            ) from error
+            raise FormatError(self._path, None, f"not a file of signatures: {error}") from error
+        self._read = self._pages_of(batch)
+        return batch
+
+    def _pages_of(self, batch: pa.RecordBatch) -> slice:
+        """Return the range of the file that the buffers of a batch are in, from a page on."""
+        buffers = [each for column in batch.columns for each in column.buffers() if each]
+        starts = [each.address - self._address for each in buffers]
+        spans = [
+            (start, start + each.size)
+            for start, each in zip(starts, buffers, strict=True)
+            if 0 <= start < len(self._mapped)
+        ]
+        if not spans:
+            return slice(0, 0)
+        first = min(start for start, _ in spans)
+        return slice(first - first % mmap.PAGESIZE, max(stop for _, stop in spans))
 
 
 class _Parts(Sequence[Signatures]):

@@ -1,6 +1,8 @@
 """Signatures between stages: what is written is read, and the result does not tell of batches."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +42,32 @@ def test_what_is_written_is_read(tmp_path, edges):
         if method.needs_verification:
             assert np.array_equal(found.sketches, SIGNED[number].sketches)
     assert pa.Table.from_batches(signature_batches(path)).equals(TABLE)
+
+
+def test_pages_of_parts_that_were_read_are_given_back(tmp_path):
+    method, rows = parse_method("minhash"), 1 << 13
+    part = Signatures(
+        np.arange(rows + 1) * 20, np.arange(rows * 20, dtype=np.uint64), np.empty((rows, 0), "u1")
+    )
+    path = tmp_path / "signatures.arrow"
+    with signature_writer(path, [method]) as write:
+        for _ in range(32):
+            write(pa.table(columns_of([method], [part])))
+    ((_, parts),) = read_signatures(path, [method])
+    before = mapped_bytes()
+    found = []
+    for each in parts:
+        found.append(each.keys)
+        assert np.array_equal(each.keys, part.keys)
+    assert mapped_bytes() - before < path.stat().st_size / 4
+    # they are valid still
+    assert all(np.array_equal(keys, part.keys) for keys in found)
+
+
+def mapped_bytes():
+    """Return the bytes of mapped files that are in the memory of this process."""
+    (line,) = re.findall(r"RssFile:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(line) * 1024
 
 
 def test_without_methods_nothing_is_written(tmp_path):

@@ -59,6 +59,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             ranges=rows.ranges,
         ).write(folder / CLUSTERED)
         del cluster, clustered, numbers
+        release_memory()
         job = ResolveJob(
             **options.of_features,
             clustered=str(folder / CLUSTERED),
