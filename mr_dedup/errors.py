@@ -67,6 +67,18 @@ class TooManyRejectedError(MrDedupError):
     """More records were rejected than allowed; the result of the other records is kept."""
 
 
+class UnreadableError(MrDedupError):
+    """A file that cannot be opened or read, ``name``, and the ``reason``: not its content's fault.
+
+    A reader of many files rejects it, and reads the others.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"{name}: {reason}")
+
+
 class OutOfMemoryError(MrDedupError):
     """A task did not get the memory it asked for."""
 

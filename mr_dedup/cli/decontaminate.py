@@ -238,7 +238,7 @@ def _run_locked(
     summary = {
         **findings.summary(arguments.action),
         "files_read": work.files,
-        "skipped_files": work.skipped,
+        **work.skipped_summary,
     }
     result = finished_result(folder, has_documents=arguments.action != "report")
     write_items_found(findings, rejected, result)

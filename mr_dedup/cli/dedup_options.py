@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -290,18 +291,25 @@ def refuse_unwritable_counts(work: DocumentInputs, options: DedupOptions) -> Non
 
 def inputs_identity(work: DocumentInputs) -> dict[str, Any]:
     """Return what identifies the documents of a run, and their chunks."""
-    from mr_dedup.pipeline.stages import identity
-
     return {
         "runner": work.runner,
         "chunk_bytes": work.chunk_bytes,
         "inputs": [item.name for item in work.inputs],
         "files": [
-            *(identity(path) for path in work.paths),
+            *_identities(work.paths),
             *(file.identity for file in work.remote),
         ],
         "standard_input": work.stdin,
     }
+
+
+def _identities(paths: Sequence[Path]) -> Iterator[list[Any]]:
+    """Yield what identifies files, but for those that are there no more."""
+    from mr_dedup.pipeline.stages import identity
+
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            yield identity(path)
 
 
 def refuse_changed(
@@ -310,14 +318,13 @@ def refuse_changed(
     run: dict[str, Any],
 ) -> None:
     """Raise MrDedupError if a file of documents is not what it was when the run began."""
-    from mr_dedup.pipeline.stages import identity
-
-    now = [identity(path) for path in work.paths]
+    now = list(_identities(work.paths))
     if work.remote:
         now += remote_identities(arguments.documents)
-    unchanged = {tuple(file) for file in now}
+    # what is there no more was read before, or is a reject
+    known = {file[0]: tuple(file) for file in now}
     for before in run["files"]:
-        if tuple(before) not in unchanged:
+        if known.get(before[0], tuple(before)) != tuple(before):
             raise MrDedupError(f"{before[0]}: has other documents than when it was first read")
 
 

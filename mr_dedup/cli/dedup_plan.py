@@ -68,7 +68,7 @@ def _inputs(work: DocumentInputs, options: DedupOptions) -> Iterator[str]:
     if work.paths:
         line += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
     if work.skipped:
-        line += f"; {work.skipped:,} of other kinds are skipped"
+        line += f"; {work.said_skipped}"
     yield _LINE.format("documents", line)
     for name, count in options.earlier:
         yield _LINE.format("against", f"{name}, {counted(count, 'document')}")

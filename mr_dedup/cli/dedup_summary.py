@@ -117,7 +117,7 @@ def _write_summary(
         **made.summary,
         "warnings": made.warnings,
         "files_read": work.files,
-        "skipped_files": work.skipped,
+        **work.skipped_summary,
         "shingles": options.shingles,
         "verify": None if options.verify is None else options.verify.as_json,
     }

@@ -134,7 +134,7 @@ def _documents_by_id(
     print_rejected(rejects)
     for id, documents in found.items():
         if not documents:
-            others = len(sources.skipped)
+            others = sources.skipped.total()
             more = f"; skipped: {counted(others, 'file')} of other kinds" if others else ""
             raise MrDedupError(f"no document has the id {id!r}, of {read:,} read{more}")
         if len(documents) > 1:

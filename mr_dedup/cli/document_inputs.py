@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.on_cluster import refuse_other_clusters
@@ -23,15 +25,18 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
 
+_SAID_KINDS, _LISTED_KINDS = 5, 100
+"""Kinds of skipped files, the most frequent, that a message and a summary list."""
+
 _BUNDLED_BYTES = 16 << 20
 """Files that are smaller share a task of a cluster, which takes seconds to start."""
 
 
 @dataclass(frozen=True)
 class DocumentInputs:
-    """What is run: a task for each input; so many files, and files of other kinds not read.
+    """What is run: a task for each input; so many files, and those of other kinds, by ending.
 
-    ``paths`` are the files of this machine, ``remote`` the others, ``stdin`` is the
+    ``paths`` are the files of this machine that may be read, ``remote`` the others, ``stdin`` is the
     checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
     input, uncompressed, about. ``chunk_bytes`` is the size of the chunks that files of this machine
     are divided into for tasks on it. ``formats`` are those of all files.
@@ -40,7 +45,7 @@ class DocumentInputs:
     runner: str
     inputs: Sequence[Input]
     files: int
-    skipped: int
+    skipped: Counter[str]
     paths: Sequence[Path]
     remote: Sequence[RemoteFile] = ()
     content_bytes: int = 0
@@ -51,8 +56,27 @@ class DocumentInputs:
     @property
     def described(self) -> str:
         """How many files are read, and skipped, for the user."""
-        skipped = f" ({self.skipped:,} of other kinds skipped)" if self.skipped else ""
-        return f"files: {self.files:,}{skipped}"
+        return f"files: {self.files:,}{f' ({self.said_skipped})' if self.skipped else ''}"
+
+    @property
+    def said_skipped(self) -> str:
+        """How many files are skipped, and of which kinds most, for the user."""
+        total = self.skipped.total()
+        kinds = [f"{count:,} {ending}" for ending, count in self._most_skipped(_SAID_KINDS)]
+        more = total - sum(count for _, count in self._most_skipped(_SAID_KINDS))
+        kinds += [f"and {more:,} more"] if more else []
+        return f"{total:,} of other kinds skipped: {', '.join(kinds)}"
+
+    @property
+    def skipped_summary(self) -> dict[str, Any]:
+        """How many files were skipped, in all and of the most frequent kinds, as summaries have it."""
+        return {
+            "skipped_files": self.skipped.total(),
+            "skipped_files_by_ending": dict(self._most_skipped(_LISTED_KINDS)),
+        }
+
+    def _most_skipped(self, kinds: int) -> list[tuple[str, int]]:
+        return sorted(self.skipped.items(), key=lambda each: (-each[1], each[0]))[:kinds]
 
 
 def prepare(
@@ -91,9 +115,9 @@ def prepare(
     if settings is not None:
         refuse_other_clusters(documents, arguments.runner)
     files, skipped = _found(documents, arguments)
-    paths = [file.path for file in files if isinstance(file.path, Path)]
+    paths = [file.path for file in files if isinstance(file.path, Path) and not file.unreadable]
     remote = [file.remote for file in files if file.remote is not None]
-    formats = sorted({file.format for file in files})
+    formats = sorted({file.format for file in files if not file.unreadable})
     checksum_of_stdin = None
     if reads_again and any(file.is_standard_input for file in files):
         files, checksum_of_stdin = _spooled(files, arguments, staging)
@@ -142,8 +166,8 @@ def _spooled(
     return [copy if file.is_standard_input else file for file in files], checksum(copy.path)
 
 
-def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[DocumentFile], int]:
-    """Return the files of documents, and how many of other kinds are beside them."""
+def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[DocumentFile], Counter[str]]:
+    """Return the files of documents, and the kinds of the others beside them."""
     from mr_dedup.formats.documents.files import find_documents
 
     found = find_documents(names, arguments.format, as_named)
@@ -166,7 +190,7 @@ def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Do
             )
         if is_read:
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
-    return found.files, len(found.skipped)
+    return found.files, found.skipped
 
 
 def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int | None) -> str:
@@ -307,10 +331,13 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:
     """Return whether the chunk is one file whose format its ending or an option states."""
+    from mr_dedup.formats.documents.chunks import is_spread
     from mr_dedup.formats.documents.files import format_by_ending
 
     file = chunk.parts[0].file
     assert isinstance(file.path, Path)
+    if file.unreadable or not os.access(file.path, os.R_OK) or is_spread(file):
+        return False
     known = arguments.format is not None or format_by_ending(file.path.name) == file.format
     return len(chunk.parts) == 1 and known
 

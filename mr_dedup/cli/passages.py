@@ -215,7 +215,7 @@ def _write_summary(
     summary = {
         **counts,
         "files_read": work.files,
-        "skipped_files": work.skipped,
+        **work.skipped_summary,
         **described_options(options),
         "format_version": FORMAT_VERSION,
         "reading": msgspec.to_builtins(Reading.of(options.reading, options.format)),

@@ -24,7 +24,9 @@ def addressed(files: Iterable[DocumentFile], folder: str) -> list[DocumentFile]:
     Of its name a copy has the endings.
     """
     return [
-        file if file.remote is not None else _addressed(file, joined(folder, f"{number:06}"))
+        file
+        if file.remote is not None or file.unreadable
+        else _addressed(file, joined(folder, f"{number:06}"))
         for number, file in enumerate(files)
     ]
 
@@ -45,14 +47,19 @@ def uploaded(chunks: Sequence[DocumentChunk], folder: str) -> list[DocumentChunk
         MrDedupError: If a file cannot be read, or the store refuses.
     """
     files = {part.file.name: part.file for chunk in chunks for part in chunk.parts}
-    copied = [file for file in files.values() if isinstance(file.path, Path)]
+    copied = [
+        file for file in files.values() if isinstance(file.path, Path) and not file.unreadable
+    ]
     if copied:
         there = {file.uri: file.size_bytes for file in files_below(folder)}
         _copy([file for file in copied if there.get(_uri(file)) != _size(file)])
     return [
         replace(
             chunk,
-            parts=tuple(replace(part, file=replace(part.file, path=None)) for part in chunk.parts),
+            parts=tuple(
+                part if part.file.unreadable else replace(part, file=replace(part.file, path=None))
+                for part in chunk.parts
+            ),
         )
         for chunk in chunks
     ]

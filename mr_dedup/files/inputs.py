@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NoReturn
 from urllib.parse import unquote
@@ -33,7 +34,11 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     return "socket" if stat.S_ISSOCK(mode) else "device"
 
 
-def expand(names: Iterable[str]) -> list[Path]:
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def expand(names: Iterable[str], on_error: Callable[[OSError], object] = _raise) -> list[Path]:
     """Return the files that ``names`` stand for, in the order given, those of a glob sorted.
 
     A name that exists is a path, even with ``*`` in it. A directory, named or matched by a glob,
@@ -41,7 +46,10 @@ def expand(names: Iterable[str]) -> list[Path]:
     Files and directories in it whose names start with ``.`` or ``_`` are skipped, as Hadoop skips
     ``_SUCCESS``; a directory that is reached by several links, or from within itself, is entered
     once. Pipes and devices are returned too, for the reader to refuse. Raises MrDedupError for a
-    name that stands for no file, and for a directory that cannot be read.
+    name that stands for no file.
+
+    A directory below a named one, or that a glob leads to, which cannot be read is passed to
+    ``on_error``, as the OSError that names it; by default it is raised, as MrDedupError.
     """
     files: list[Path] = []
     for name in names:
@@ -49,8 +57,13 @@ def expand(names: Iterable[str]) -> list[Path]:
             raise MrDedupError("the name of an input is empty: is a variable not set?")
         try:
             path = local_path(name)
-            found = _found(path)
-            if not found:
+            errors: list[OSError] = []
+            found = _found(path, errors.append)
+            for error in errors:
+                if error.filename is None or Path(error.filename) == path:
+                    raise error
+                on_error(error)
+            if not found and not errors:
                 reason = "contains no files" if path.is_dir() else "no such file"
                 raise MrDedupError(f"{name}: {reason}")
         except OSError as error:
@@ -73,40 +86,96 @@ def local_path(name: str) -> Path:
     return Path(path)
 
 
-def _found(path: Path) -> list[Path]:
+OnError = Callable[[OSError], object]
+
+
+def _found(path: Path, on_error: OnError) -> list[Path]:
     if path.is_dir():
-        return _files_below(path)
+        return _files_below(path, on_error)
     if os.path.lexists(path):
         return [path]
-    matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 (absolute too)
+    if not glob.has_magic(str(path)):
+        return []
+    start = Path(path.anchor)
+    matches = sorted(set(_matches(start, path.parts[bool(path.anchor) :], on_error)))
     files = [
-        file for match in matches for file in (_files_below(match) if match.is_dir() else [match])
+        file
+        for match in matches
+        for file in (_files_below(match, on_error) if os.path.isdir(match) else [match])  # noqa: PTH112
     ]
     # ** matches a directory and also what is in it
     return list(dict.fromkeys(files))
 
 
-def _files_below(folder: Path) -> list[Path]:
-    files: list[Path] = []
+def _matches(folder: Path, levels: Sequence[str], on_error: OnError) -> Iterator[Path]:
+    """Yield what a pattern of names matches, as ``glob.glob``; that ignores errors."""
+    level, rest = levels[0], levels[1:]
+    if level == "**":
+        for parent, names in _walked(folder, lambda name: name[0] != ".", on_error):
+            if rest:
+                yield from _matches(parent, rest, on_error)
+            else:
+                yield parent
+                yield from (parent / name for name in names)
+        return
+    if glob.has_magic(level):
+        names = fnmatch.filter(_names_in(folder, on_error), level)
+        found = [folder / name for name in names if name[0] != "." or level[0] == "."]
+    else:
+        found = [folder / level]
+        if level != "..":
+            try:
+                found[0].lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return
+            except OSError as error:
+                on_error(error)
+                return
+    for path in found:
+        if not rest:
+            yield path
+        elif os.path.isdir(path):  # noqa: PTH112 (for what is out of reach the next level reports)
+            yield from _matches(path, rest, on_error)
+
+
+def _names_in(folder: Path, on_error: OnError) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError as error:
+        on_error(error)
+        return []
+
+
+def _walked(
+    folder: Path, is_shown: Callable[[str], bool], on_error: OnError
+) -> Iterator[tuple[Path, list[str]]]:
+    """Yield a directory and those below it, links followed, each once, and the files in each."""
     entered = set()
-    for parent, subfolders, names in os.walk(folder, followlinks=True, onerror=_raise):
-        status = os.stat(parent)  # noqa: PTH116 (os.walk gives strings)
+    for parent, subfolders, names in os.walk(folder, followlinks=True, onerror=on_error):
+        try:
+            status = os.stat(parent)  # noqa: PTH116 (os.walk gives strings)
+        except OSError as error:
+            on_error(error)
+            subfolders.clear()
+            continue
         if (status.st_dev, status.st_ino) in entered:
             subfolders.clear()
             continue
         entered.add((status.st_dev, status.st_ino))
-        subfolders[:] = sorted(filter(_is_shown, subfolders))
-        files += [Path(parent, name) for name in filter(_is_shown, names)]
-    return sorted(files)
+        subfolders[:] = sorted(filter(is_shown, subfolders))
+        yield Path(parent), list(filter(is_shown, names))
+
+
+def _files_below(folder: Path, on_error: OnError) -> list[Path]:
+    return sorted(
+        parent / name
+        for parent, names in _walked(folder, _is_shown, on_error)
+        for name in names
+    )
 
 
 def _is_shown(name: str) -> bool:
     return name[0] not in "._"
-
-
-def _raise(error: OSError) -> NoReturn:
-    """Report what os.walk would ignore."""
-    raise error
 
 
 def is_at_or_below(path: Path, folder: Path) -> bool:

@@ -8,21 +8,20 @@ import os
 import tempfile
 from collections.abc import Iterator
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, UnreadableError
 
 
 @contextlib.contextmanager
 def reading(name: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise MrDedupError, ``NAME: cannot be read: REASON``, for an OSError of the block.
+    """Raise UnreadableError, ``NAME: cannot be read: REASON``, for an OSError of the block.
 
-    Not FormatError, which is for damaged content, and which readers count as rejected
-    records. A file that cannot be read ends a run.
+    Not FormatError, which is for damaged content.
 
     >>> from pathlib import Path
     >>> with reading("pages.jsonl"):
     ...     Path("/nowhere/pages.jsonl").read_bytes()
     Traceback (most recent call last):
-    mr_dedup.errors.MrDedupError: pages.jsonl: cannot be read: No such file or directory
+    mr_dedup.errors.UnreadableError: pages.jsonl: cannot be read: No such file or directory
     """
     try:
         yield
@@ -39,9 +38,9 @@ def writing(name: str | os.PathLike[str]) -> Iterator[None]:
         raise cannot_be_written(name, error) from error
 
 
-def cannot_be_read(name: str | os.PathLike[str], error: OSError) -> MrDedupError:
+def cannot_be_read(name: str | os.PathLike[str], error: OSError) -> UnreadableError:
     """Return the error for a file that the system does not read."""
-    return MrDedupError(f"{os.fspath(name)}: cannot be read: {reason_of(error)}")
+    return UnreadableError(os.fspath(name), f"cannot be read: {reason_of(error)}")
 
 
 def cannot_be_written(name: str | os.PathLike[str], error: OSError) -> MrDedupError:

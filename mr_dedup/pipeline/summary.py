@@ -109,6 +109,7 @@ class RunSummary(StageSummary):
     warnings: Warnings
     files_read: int
     skipped_files: int
+    skipped_files_by_ending: dict[str, int]
     shingles: str
     verify: float | str | None
 

@@ -9,7 +9,7 @@ import ssl
 import sys
 from collections.abc import Iterator
 
-from mr_dedup.errors import MrDedupError, shortened
+from mr_dedup.errors import MrDedupError, UnreadableError, shortened
 from mr_dedup.storage.hdfs import hadoop_reason
 from mr_dedup.storage.uris import scheme_of, without_secrets
 
@@ -93,6 +93,7 @@ _FINAL = (
 )
 _MISSING_STATUSES = {404, 410}
 _DENIED_STATUSES = {401, 403}
+_DENIED = "access denied"
 _WEB_ADDRESS = re.compile(r"https?://[^\s'\"<>)\],]+")
 
 
@@ -120,12 +121,14 @@ def is_damage(error: BaseException) -> bool:
 def storage_errors(uri: str) -> Iterator[None]:
     """Raise what a store or its package refuses in the block as MrDedupError, naming ``uri``.
 
+    As UnreadableError for a file that is not there, or is forbidden.
+
     Other exceptions are raised as they are: they are bugs.
 
     >>> with storage_errors("s3://crawl/a.jsonl"):
     ...     raise FileNotFoundError("crawl/a.jsonl")
     Traceback (most recent call last):
-    mr_dedup.errors.MrDedupError: s3://crawl/a.jsonl: no such file
+    mr_dedup.errors.UnreadableError: s3://crawl/a.jsonl: no such file
     """
     try:
         yield
@@ -137,7 +140,10 @@ def storage_errors(uri: str) -> Iterator[None]:
             raise MrDedupError(f"{uri}: {hadoop_reason(error)}") from error
         if not is_of_a_store(error):
             raise
-        raise MrDedupError(f"{without_secrets(uri)}: {reason_of(error)}") from error
+        reason = reason_of(error)
+        if is_missing(error) or reason.startswith(_DENIED):
+            raise UnreadableError(without_secrets(uri), reason) from error
+        raise MrDedupError(f"{without_secrets(uri)}: {reason}") from error
 
 
 def is_of_a_store(error: BaseException) -> bool:
@@ -193,7 +199,7 @@ def reason_of(error: BaseException) -> str:
     if is_missing(error):
         return "no such file"
     if isinstance(error, PermissionError) or status in _DENIED_STATUSES or _is_forbidden(error):
-        return f"access denied: {_message(error)}"
+        return f"{_DENIED}: {_message(error)}"
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return "the store did not respond in time"
     return _message(error) + (f" (HTTP status {status})" if status else "")

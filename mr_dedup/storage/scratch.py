@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, UnreadableError
 from mr_dedup.files.io_errors import writing
 from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.interrupts import removed_at_forced_end
@@ -195,14 +195,28 @@ class Scratch:
             MrDedupError: If a file cannot be read or has changed, if there is no space, and for
                 more than the bound allows.
         """
+        with self.copies_or_errors(wanted, is_kept) as found:
+            for path in found:
+                if isinstance(path, UnreadableError):
+                    raise path
+            yield [path for path in found if isinstance(path, Path)]
+
+    @contextlib.contextmanager
+    def copies_or_errors(
+        self, wanted: Sequence[Wanted], is_kept: bool = True
+    ) -> Iterator[list[Path | UnreadableError]]:
+        """Yield the same, with the error in place of the path of each file that cannot be read."""
         copies, missing = self._reserved(wanted, is_kept)
         try:
             self._fetch(missing)
             for copy in copies:
                 copy.is_made.wait()
-                if copy.error is not None:
+                if copy.error is not None and not isinstance(copy.error, UnreadableError):
                     raise copy.error
-            yield [copy.path for copy in copies]
+            yield [
+                copy.error if isinstance(copy.error, UnreadableError) else copy.path
+                for copy in copies
+            ]
         finally:
             self._release(zip(wanted, copies, strict=True))
 

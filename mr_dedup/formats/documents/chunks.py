@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, UnreadableError
 from mr_dedup.files.io_errors import reading, writing
 from mr_dedup.formats.chunks import Chunk, grouped
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
@@ -52,8 +52,7 @@ def cut_into_chunks(
     """Return chunks of all documents of ``files``, in order, each of about ``size_bytes``.
 
     Larger files are cut if they are splittable and ``split``; consecutive smaller ones share a
-    chunk. A damaged file is one part, for its reader to report. Raises MrDedupError for a file
-    that cannot be read.
+    chunk. A file that is damaged, or cannot be read, is one part, for its reader to report.
     """
     groups = grouped(_parts_and_costs(files, size_bytes, split), size_bytes)
     return [DocumentChunk(number, parts) for number, parts in enumerate(groups)]
@@ -65,7 +64,7 @@ def _parts_and_costs(
     for file in files:
         try:
             parts = document_parts(file, size_bytes) if split else [file.whole()]
-        except FormatError:
+        except (FormatError, UnreadableError):
             parts = [file.whole()]
         cost = _FILE_BYTES + _size(file) // len(parts)
         yield from ((part, cost) for part in parts)
@@ -90,18 +89,34 @@ def document_parts(file: DocumentFile, size_bytes: int) -> list[DocumentPart]:
     else:
         count = max(1, -(-size // size_bytes))
         edges = [size * number // count for number in range(count + 1)]
+        if count > 1 and is_spread(file):
+            return [file.whole()]
     # the last one is open: the file may have grown
     stops = [*edges[1:-1], None]
     return [DocumentPart(file, *edge) for edge in zip(edges, stops, strict=False)]
 
 
+def is_spread(file: DocumentFile) -> bool:
+    """Return whether a file is JSON over several lines: its reader rejects it as one."""
+    from mr_dedup.formats.documents.jsonl import HEAD_BYTES, spread_reason
+
+    if file.format != "jsonl" or not file.name.lower().endswith(".json"):
+        # lines by their ending: no request to a store for each
+        return False
+    with reading(file.name), _source(file).open("rb", buffering=0) as content:
+        return spread_reason(content.read(HEAD_BYTES) or b"") is not None
+
+
+def _source(file: DocumentFile) -> Path | RangeSource:
+    if file.path is None and file.remote is not None:
+        return RangeSource(file.remote, Path(tempfile.gettempdir()))
+    assert file.path is not None
+    return file.path
+
+
 def _row_group_edges(file: DocumentFile, size_bytes: int) -> list[int]:
     """Return the row groups at which to cut a file into parts of about ``size_bytes``."""
-    path = file.path
-    if path is None and file.remote is not None:
-        path = RangeSource(file.remote, Path(tempfile.gettempdir()))
-    assert path is not None
-    with open_parquet(path, file.name) as rows:
+    with open_parquet(_source(file), file.name) as rows:
         sizes = rows.group_bytes
     edges = [0]
     total = 0
@@ -148,32 +163,47 @@ def content_bytes(files: Sequence[DocumentFile]) -> int:
 def _size(file: DocumentFile) -> int:
     if file.remote is not None:
         return file.remote.size_bytes or 0
-    if file.path is None:
+    if file.path is None or file.unreadable:
         return 0
     assert isinstance(file.path, Path)
-    with reading(file.name):
+    try:
         return file.path.stat().st_size
+    except OSError:  # its reader reports it
+        return 0
 
 
 def bundle(chunk: DocumentChunk, path: Path) -> None:
     """Write a chunk of whole files, with their contents, to the zip file ``path``.
 
-    Raises MrDedupError, naming the file, where one cannot be read or the bundle not be written.
+    Files that cannot be read are in its description alone. Raises MrDedupError if the bundle cannot
+    be written.
     """
+    parts = []
     with writing(path), zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(_DESCRIPTION, chunk.describe())
         for number, part in enumerate(chunk.parts):
-            assert isinstance(part.file.path, Path)
-            with reading(part.file.name):
-                entry = zipfile.ZipInfo.from_file(part.file.path, str(number))
-                content = part.file.path.open("rb")
-            with content, archive.open(entry, "w") as copy:
-                while True:
-                    with reading(part.file.name):
-                        block = content.read(_COPIED_BYTES)
-                    if not block:
-                        break
-                    copy.write(block)
+            unreadable = part.file.unreadable
+            if unreadable is None:
+                try:
+                    _add(part.file, archive, str(number))
+                except UnreadableError as error:
+                    unreadable = error.reason
+            parts.append(replace(part, file=replace(part.file, unreadable=unreadable)))
+        archive.writestr(_DESCRIPTION, replace(chunk, parts=tuple(parts)).describe())
+
+
+def _add(file: DocumentFile, archive: zipfile.ZipFile, name: str) -> None:
+    """Add the content of a file to a bundle; UnreadableError if it cannot be read."""
+    assert isinstance(file.path, Path)
+    with reading(file.name):
+        entry = zipfile.ZipInfo.from_file(file.path, name)
+        content = file.path.open("rb")
+    with content, archive.open(entry, "w") as copy:
+        while True:
+            with reading(file.name):
+                block = content.read(_COPIED_BYTES)
+            if not block:
+                break
+            copy.write(block)
 
 
 def unbundle(path: Path, folder: Path) -> DocumentChunk:
@@ -185,7 +215,9 @@ def unbundle(path: Path, folder: Path) -> DocumentChunk:
         with zipfile.ZipFile(path) as archive:
             chunk = DocumentChunk.from_description(archive.read(_DESCRIPTION))
             parts = tuple(
-                replace(part, file=replace(part.file, path=Path(archive.extract(name, folder))))
+                part
+                if part.file.unreadable
+                else replace(part, file=replace(part.file, path=Path(archive.extract(name, folder))))
                 for name, part in zip(map(str, itertools.count()), chunk.parts, strict=False)
             )
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
-from mr_dedup.errors import FormatError, MrDedupError, escaped
+from mr_dedup.errors import FormatError, MrDedupError, UnreadableError, escaped
 from mr_dedup.files.inputs import expand, kind_of, local_path
-from mr_dedup.files.io_errors import reading
+from mr_dedup.files.io_errors import reading, reason_of
 from mr_dedup.formats.chunks import Part
-from mr_dedup.formats.compression import Compression, compression_by_suffix, suffix_inside
+from mr_dedup.formats.compression import (
+    Compression,
+    compression_by_suffix,
+    suffix_inside,
+)
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
 from mr_dedup.storage.listing import RemoteFile, list_files
@@ -49,8 +55,9 @@ class DocumentFile:
 
     ``name`` is used in batches, rejects and errors, and as the id of a document that is a file;
     characters that are not UTF-8 or not printable are escaped. ``path`` is None for standard input
-    and for a file elsewhere, ``remote``, of which a copy is read, or ranges. Raises ValueError for
-    an unknown format or compression.
+    and for a file elsewhere, ``remote``, of which a copy is read, or ranges. ``unreadable`` is the
+    reason why it cannot be read, if that is known: the reader rejects it. Raises ValueError for an
+    unknown format or compression.
     """
 
     path: Path | RangeSource | None
@@ -58,6 +65,7 @@ class DocumentFile:
     format: DocumentFormat
     compression: Compression | None = None
     remote: RemoteFile | None = None
+    unreadable: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -80,7 +88,7 @@ class DocumentFile:
 
         ``name`` is by default the path. Raises UnknownFormatError for an unknown suffix,
         FormatError if ``path`` is not a regular file or is Parquet inside gzip or zstd,
-        MrDedupError if it cannot be found.
+        UnreadableError if it cannot be found, or access is denied.
         """
         path = Path(path)
         name = str(path) if name is None else name
@@ -88,6 +96,8 @@ class DocumentFile:
             kind = kind_of(path)
         if kind != "file":
             raise FormatError(path, None, f"is a {kind}, expected a file of documents")
+        if not os.access(path, os.R_OK):
+            raise UnreadableError(str(path), "cannot be read: Permission denied")
         compression = compression_by_suffix(path)
         found = format or format_by_ending(name)
         if found == "parquet" and compression:
@@ -130,7 +140,7 @@ class DocumentFile:
     @property
     def splittable(self) -> bool:
         """Whether a range of it can be read without what precedes it."""
-        if self.is_standard_input or self.compression is not None:
+        if self.is_standard_input or self.compression is not None or self.unreadable:
             return False
         if self.remote is not None and (self.format == "warc" or self.remote.size_bytes is None):
             # where a range of WARC ends is known only from what follows
@@ -164,13 +174,13 @@ class FoundDocuments:
     """Document files of distinct names.
 
     Attributes:
-        files: Each once.
-        skipped: Files of other kinds in their directories.
+        files: Each once; also those that cannot be read, and directories, for the reader to reject.
+        skipped: How many files of other kinds are in their directories, by ``ending_of``.
         repeated: The names of files that were named before.
     """
 
     files: list[DocumentFile]
-    skipped: list[Path | str]
+    skipped: Counter[str]
     repeated: list[str] = field(default_factory=list)
 
 
@@ -193,10 +203,18 @@ def find_documents(
         shown, the second gets a number.
 
     Raises:
-        MrDedupError: as ``expand`` and ``detect``, and if ``-`` is repeated or no file is left.
+        MrDedupError: as ``expand`` and ``detect`` for a file that is all that is named, and if
+            ``-`` is repeated or no file is left. Among others, what cannot be read is no error.
     """
     names = list(names)
-    found = FoundDocuments([], [])
+    found = FoundDocuments([], Counter())
+
+    def add_unreadable(error: OSError) -> None:
+        path = Path(error.filename)
+        reason = f"is a directory that cannot be read: {reason_of(error)}"
+        shown = str(path.relative_to(directory)) if is_only else called(str(path))
+        found.files.append(DocumentFile(path, shown, format or "jsonl", unreadable=reason))
+
     for name in names:
         if name == STANDARD_INPUT:
             if any(file.is_standard_input for file in found.files):
@@ -206,19 +224,56 @@ def find_documents(
         if is_uri(name):
             _add_remote(name, format, len(names) == 1, found)
             continue
-        paths = expand([name])
         directory = local_path(name)
         is_directory = directory.is_dir()
-        for path in paths:
+        is_only = is_directory and len(names) == 1
+        for path in expand([name], add_unreadable):
             if is_directory and format is None and format_by_ending(path.name) is None:
-                found.skipped.append(path)
+                found.skipped[ending_of(path.name)] += 1
                 continue
-            is_only = is_directory and len(names) == 1
             shown = str(path.relative_to(directory)) if is_only else called(str(path))
-            found.files.append(DocumentFile.detect(path, name=shown, format=format))
+            found.files.append(_detected(path, shown, format, path == directory, len(names) == 1))
     if not found.files:
         raise MrDedupError(f"{', '.join(names)}: contains no file of documents")
     return _distinct(found)
+
+
+def _detected(
+    path: Path, name: str, format: DocumentFormat | None, is_named: bool, is_alone: bool
+) -> DocumentFile:
+    """Return a file as ``detect``; one that cannot be read is an error only if it is named alone.
+
+    A pipe that is named is one, also among others.
+    """
+    try:
+        return DocumentFile.detect(path, name=name, format=format)
+    except UnknownFormatError:
+        raise
+    except (UnreadableError, FormatError) as error:
+        if is_named and (is_alone or isinstance(error, FormatError)):
+            raise
+        known = format or format_by_ending(name) or "text"
+        return DocumentFile(path, name, known, unreadable=error.reason)
+
+
+_ENDING = re.compile(r"\.[^\W_][\w+-]{0,15}", re.ASCII)
+NO_ENDING = "without an ending"
+
+
+def ending_of(name: str) -> str:
+    """Return the kind of a file that is skipped: its ending, two if the last is of a compression.
+
+    >>> [ending_of(name) for name in ("a.b.CPP", "a.tar.gz", ".profile", "x. see page 7")]
+    ['.cpp', '.tar.gz', 'without an ending', 'without an ending']
+    """
+    endings = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
+    if not endings or not _ENDING.fullmatch(endings[-1]):
+        return NO_ENDING
+    is_packed = endings[-1] in _PACKED and len(endings) > 1 and _ENDING.fullmatch(endings[-2])
+    return "".join(endings[-2:] if is_packed else endings[-1:])
+
+
+_PACKED = (".gz", ".zst", ".bz2", ".xz", ".lz4", ".br", ".z")
 
 
 def _distinct(found: FoundDocuments) -> FoundDocuments:
@@ -270,7 +325,7 @@ def _add_remote(
     for remote in list_files([name]):
         is_inside = remote.uri.startswith(directory)
         if is_inside and format is None and format_by_ending(remote.uri) is None:
-            found.skipped.append(without_secrets(remote.uri))
+            found.skipped[ending_of(file_name(remote.uri))] += 1
             continue
         shown = remote.uri.removeprefix(directory) if is_inside and is_only else None
         found.files.append(DocumentFile.of_remote(remote, name=shown, format=format))

@@ -58,7 +58,8 @@ def read_jsonl(
     than the options allow, is not JSON (RFC 8259, but for NaN, Infinity and halves of surrogate
     pairs where they are not read) or not an object, has no text, or one that is not Unicode. Ids
     may be of any type that has a form as text. A document without an id, or with an empty one,
-    gets the id ``FILE:OFFSET``.
+    gets the id ``FILE:OFFSET``. A file that is JSON but not lines of it, as ``spread_reason`` says,
+    is one reject.
 
     Args:
         blocks: the lines.
@@ -71,8 +72,8 @@ def read_jsonl(
     for block in blocks:
         if not block.size:
             reader.reject_long(block.offset)
-        else:
-            reader.read(block)
+        elif not reader.read(block):
+            return
         yield from builder.full()
 
 
@@ -104,16 +105,22 @@ class _Reader:
         self._reject(offset, f"is longer than {self._options.max_record_bytes} bytes")
         self._count(1)
 
-    def read(self, block: LineBlock) -> None:
-        """Read the next lines."""
+    def read(self, block: LineBlock) -> bool:
+        """Read the next lines; return False if the file has none, so that nothing more is read."""
         begin = self._after_marks(block, 0)
         if self._read_at_once(block, begin):
-            return
+            return True
         while (begin := self._after_blank_lines(block, begin)) < block.size:
             begin = self._after_marks(block, begin)
+            if self._is_first:
+                head = bytes(block.buffer[begin : min(block.size, begin + HEAD_BYTES)])
+                if reason := spread_reason(head):
+                    self._reject(block.offset + begin, reason, rest_of_file=True)
+                    return False
             end = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
             self._read_line(bytes(block.buffer[begin:end]), block.offset + begin)
             begin = end
+        return True
 
     @staticmethod
     def _after_marks(block: LineBlock, begin: int) -> int:
@@ -226,9 +233,7 @@ class _Reader:
             except _NoTextError as error:
                 self._reject_without_text(line, offset, error)
             except (ValueError, RecursionError) as error:
-                spread = _spread(line) if self._is_first else None
-                # of an array, or of JSON spread over several lines, nothing is read
-                self._reject(offset, spread or _reason(error), rest_of_file=spread is not None)
+                self._reject(offset, _reason(error))
             else:
                 id = self._id([members[number] for number in self._id_numbers], offset)
                 fields = [_field_text(members[number]) for number in self._field_numbers]
@@ -295,14 +300,67 @@ class _NoTextError(ValueError):
         super().__init__(reason)
 
 
-def _spread(line: bytes) -> str | None:
-    """Return the reason to reject a file that is not JSON Lines but other JSON, else None."""
-    line = line.removeprefix(codecs.BOM_UTF8).strip(_BLANKS)
-    if line.startswith(b"["):
+HEAD_BYTES = 1 << 16
+"""Of the beginning of a file, by which it is JSON over several lines or is not."""
+
+_COMMENTS = (b"//", b"/*", b"#")
+
+
+def spread_reason(head: bytes) -> str | None:
+    """Return the reason to reject a file that is not JSON Lines but other JSON, else None.
+
+    ``head`` is its beginning, of ``HEAD_BYTES`` or all of it. It is JSON over several lines if its
+    first line that is not blank is a brace alone, or a comment and no other line is a record, or
+    begins an object that goes on in the next lines, as GeoJSON with a feature a line. So a damaged
+    first line is a reject of its own.
+
+    >>> spread_reason(b'{"a": 1}\\n{'), spread_reason(b'{"a":\\n{"a": 1}\\n{"a": 2}\\n')
+    (None, None)
+    """
+    is_cut = len(head) >= HEAD_BYTES
+    text = head.lstrip(_BLANKS).removeprefix(codecs.BOM_UTF8).lstrip(_BLANKS)
+    first, _, rest = text.partition(b"\n")
+    first = first.strip(_BLANKS)
+    if first.startswith(b"["):
         return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
-    if line == b"{":
-        return "is JSON over several lines, not a record a line; jq -c . writes records as lines"
-    return None
+    opened = first.removeprefix(b"{").lstrip(_BLANKS)
+    if not rest.strip(_BLANKS) or not first.startswith((b"{", *_COMMENTS)) or first.endswith(b"}"):
+        return None
+    if opened and (
+        not _goes_on(text, first, is_cut)
+        if not opened.startswith(_COMMENTS)
+        else _has_record(rest, is_cut)
+    ):
+        return None
+    return "is JSON over several lines, not a record a line; jq -c . writes records as lines"
+
+
+def _has_record(rest: bytes, is_cut: bool) -> bool:
+    """Return whether a line is an object; the last one is not known if they are cut."""
+    lines = rest.split(b"\n")
+    return any(map(_is_record, lines[:-1] if is_cut else lines))
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line.decode(errors="replace")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _goes_on(text: bytes, first: bytes, is_cut: bool) -> bool:
+    """Return whether the object that ``text`` begins with goes on after its ``first`` line."""
+    shown = text.decode(errors="replace")
+    try:
+        json.JSONDecoder().raw_decode(shown)
+    except json.JSONDecodeError as error:
+        line = len(first.decode(errors="replace"))
+        next_line = len(shown) - len(shown[line:].lstrip())
+        is_at_end = is_cut and error.pos >= len(shown.rstrip())
+        return error.pos > next_line and (is_at_end or not _has_record(text, is_cut))
+    except RecursionError:
+        pass
+    return True
 
 
 def _edges_of_objects(content: NDArray[np.uint8]) -> NDArray[np.int64] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from mr_dedup.errors import UnreadableError
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.storage.listing import RemoteFile
@@ -24,7 +25,8 @@ def on_this_machine(
     """Yield a chunk whose files are all on this machine, until the block ends.
 
     Remote files are copied whole, of JSON lines the range of the part. Of a range of row groups of
-    Parquet what is read is fetched as it is read.
+    Parquet what is read is fetched as it is read. Files that are there no more, or forbidden, are
+    without copies, for the reader to reject.
 
     Args:
         chunk: What a task reads.
@@ -41,7 +43,7 @@ def on_this_machine(
         return
     assert scratch is not None
     copied = [each for each in wanted if isinstance(each, Wanted)]
-    with scratch().copies(copied, is_read_again) as copies:
+    with scratch().copies_or_errors(copied, is_read_again) as copies:
         if next_path is not None:
             following = map(_wanted, DocumentChunk.read(next_path).parts)
             scratch().fetch_ahead([each for each in following if isinstance(each, Wanted)])
@@ -51,8 +53,14 @@ def on_this_machine(
             if each is None:
                 parts.append(part)
                 continue
-            path: Path | RangeSource
+            path: Path | RangeSource | UnreadableError
             path = next(paths) if isinstance(each, Wanted) else RangeSource(each, scratch().folder)
+            if isinstance(path, UnreadableError):
+                unreadable = replace(
+                    part.file, path=Path(part.file.name), remote=None, unreadable=path.reason
+                )
+                parts.append(DocumentPart(unreadable))
+                continue
             # of a copy the ends of lines are those of the whole file
             parts.append(replace(part, file=replace(part.file, path=path, remote=None)))
         yield DocumentChunk(chunk.number, tuple(parts))

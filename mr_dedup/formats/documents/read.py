@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, UnreadableError
 from mr_dedup.formats.content import open_content
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, KnownText, are_blank
 from mr_dedup.formats.documents.extraction import Extraction
@@ -50,7 +50,7 @@ def read_documents(
 
     Raises:
         FormatError: for the first reject, if ``options.strict``.
-        MrDedupError: a file cannot be read.
+        MrDedupError: standard input cannot be read. A file that cannot be is one reject.
     """
     if extraction is None:
         with Extraction() as extraction:
@@ -62,16 +62,19 @@ def read_documents(
         report = _report(part, rejects, options, builder)
         if not part.start and not (part.split and part.split.start):
             rejects.counts.files += 1
+        # a page is one record, wherever it is damaged
+        is_page = part.file.format in ("text", "html")
         is_separate = options.keep_records and part.file.format == "parquet"
         if is_separate:
             yield from _counted(builder.finish(), rejects)
         try:
             yield from _counted(_read(part, options, report, builder), rejects)
+        except UnreadableError as error:
+            # each part: what others have read of it before is there
+            report.damage(FormatError(part.file.name, None, error.reason), rest_of_file=not is_page)
         except FormatError as error:
             # what is wrong with a whole file is reported for its first part
             if options.strict or error.offset is not None or not part.start:
-                # a page is one record, wherever it is damaged
-                is_page = part.file.format in ("text", "html")
                 report.damage(error, rest_of_file=not is_page)
         if is_separate:
             yield from _counted(builder.finish(), rejects)
@@ -99,6 +102,8 @@ def _read(
     part: DocumentPart, options: ReadOptions, report: Report, builder: BatchBuilder
 ) -> Iterator[DocumentBatch]:
     file = part.file
+    if file.unreadable is not None:
+        raise UnreadableError(file.name, file.unreadable)
     # a reader is imported when it is needed: Resiliparse is not for JSONL
     if file.format == "parquet":
         from mr_dedup.formats.documents.parquet import read_parquet

@@ -445,6 +445,8 @@ def check_at_once(path, lines):
         path.write_bytes(b"".join(line + b"\n" for line in lines) + last)
         readings.append(read(path, **options))
     at_once, by_line = readings
+    if "several lines" in by_line.reasons[-1][1]:
+        return  # of records cut in two, which is no file of lines
     assert by_line.reasons[-1][1].startswith("is not JSON")
     assert at_once.reasons == by_line.reasons[:-1]
     for column in ("documents", "fields", "records"):
