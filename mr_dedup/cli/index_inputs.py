@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.formats.documents.rejects import Rejects
     from mr_dedup.formats.fingerprint_files import FingerprintFile
@@ -234,7 +235,7 @@ def documents_of(
         if each.documents is not None:
             assert fingerprinter is not None
             for batch in read_documents([each.documents], rejects, read_options(arguments)):
-                yield Documents(fingerprinter.of(batch.texts), batch.ids)
+                yield Documents(fingerprinter.of(batch.texts), ids_to_add(batch, arguments))
         elif each.fingerprints is not None and each.fingerprints.has_ids:
             with text_may_be_documents(arguments.fingerprint_format):
                 for values, ids in each.fingerprints.identified():
@@ -242,6 +243,17 @@ def documents_of(
         elif each.fingerprints is not None:
             for values in each.fingerprints.batches():
                 yield Documents(values, None)
+
+
+def ids_to_add(batch: DocumentBatch, arguments: argparse.Namespace) -> pa.LargeStringArray:
+    """Return ids; of documents that are added, null for positions: another file may have them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if arguments.action != "add":
+        return batch.ids
+    no_id = pa.scalar(None, batch.ids.type)
+    return pc.if_else(batch.are_named_by_position(), no_id, batch.ids)
 
 
 def segment_batches(
@@ -270,7 +282,8 @@ def segment_batches(
             count += len(batch.fingerprints)
             if named:
                 if batch.ids is None or batch.ids.null_count:
-                    raise MrDedupError(f"{each.name}: has documents without ids")
+                    how = "; name their field with --id-field" if each.documents else ""
+                    raise MrDedupError(f"{each.name}: has documents without ids{how}")
                 with usage_errors(each.name):
                     Ids.of(batch.ids)
                 ids.append(batch.ids)

@@ -166,6 +166,7 @@ class _LineReader:
         from mr_dedup.cli.document_arguments import read_options
 
         self._make = make
+        self._arguments = arguments
         self._max_line_bytes = max_line_bytes
         self._fingerprinter: Fingerprinter | None = None
         self._options = read_options(arguments)
@@ -192,6 +193,7 @@ class _LineReader:
         """Return lines of JSON, which are decoded together, however many are rejected."""
         import numpy as np
 
+        from mr_dedup.cli.index_inputs import ids_to_add
         from mr_dedup.formats.documents.batch import BatchBuilder
         from mr_dedup.formats.documents.jsonl import read_jsonl
         from mr_dedup.formats.lines import LineBlock
@@ -204,7 +206,7 @@ class _LineReader:
         found: list[tuple[int, Line]] = []
         for batch in [*read, *builder.finish()]:
             values = self._fingerprinter.of(batch.texts)
-            columns = batch.offsets, values, batch.ids
+            columns = batch.offsets, values, ids_to_add(batch, self._arguments)
             for position, value, id in zip(*(c.tolist() for c in columns), strict=True):
                 found.append((position, Line(value, id)))
         found += [(at, Line(fault=printable(why))) for at, why in report.faults.items()]

@@ -198,12 +198,7 @@ def unordered_by(job: FingerprintJob, counters: Mapping[str, int]) -> dict[str, 
 
 def ids_from_positions(batch: DocumentBatch) -> int:
     """Return how many documents have no id but the ``FILE:OFFSET`` that readers make."""
-    import pyarrow.compute as pc
-
-    files = batch.files.cast(pa.large_string())
-    offsets = pa.array(batch.offsets).cast(pa.large_string())
-    made = pc.binary_join_element_wise(files, offsets, pa.scalar(":", pa.large_string()))
-    return pc.sum(pc.equal(made, batch.ids)).as_py() or 0
+    return int(batch.are_named_by_position().true_count)
 
 
 def _count_many_keys(

@@ -82,6 +82,13 @@ class DocumentBatch:
         ends = np.frombuffer(offsets, np.int64, len(self) + 1, 8 * self.texts.offset)
         return ends[1:] - ends[:-1]
 
+    def are_named_by_position(self) -> pa.BooleanArray:
+        """Return which documents have no id but the ``FILE:OFFSET`` that readers make."""
+        files = self.files.cast(pa.large_string())
+        offsets = pa.array(self.offsets).cast(pa.large_string())
+        made = pc.binary_join_element_wise(files, offsets, pa.scalar(":", pa.large_string()))
+        return pc.equal(made, self.ids)
+
 
 @dataclass(frozen=True)
 class _Chunk:
