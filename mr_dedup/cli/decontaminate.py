@@ -238,7 +238,8 @@ def _run_locked(
     summary = {
         **findings.summary(arguments.action),
         "files_read": work.files,
-        **work.skipped_summary,
+        "skipped_files": work.skipped.total(),
+        "skipped_files_by_ending": work.skipped_by_ending,
     }
     result = finished_result(folder, has_documents=arguments.action != "report")
     write_items_found(findings, rejected, result)

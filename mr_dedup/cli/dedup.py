@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
@@ -211,6 +212,7 @@ def _run_locked(
 
         work = prepared(arguments, folder, None, settings)
         refuse_unwritable_counts(work, options)
+        options = dataclasses.replace(options, names_below=work.names_below)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(
             folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS, later=LATER
@@ -222,6 +224,7 @@ def _run_locked(
     with streaming.staging_folder() as staging:
         work = prepared(arguments, folder, staging, settings)
         refuse_unwritable_counts(work, options)
+        options = dataclasses.replace(options, names_below=work.names_below)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(
             folder.work, run, resume=arguments.resume, called=RUN_OPTIONS, later=LATER,

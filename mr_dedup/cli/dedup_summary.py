@@ -47,9 +47,12 @@ def write_summaries(
     from mr_dedup.report.dedup_report import write_dedup_report
 
     result = work_folder / RESULT
+    summary = {**summary, "skipped_files_by_ending": work.skipped_by_ending}
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
-        warnings = write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
+        warnings = write_dedup_report(
+            file, work_folder, summary, shown, arguments.share_by, options.names_below
+        )
     checksums = checksums_of(result)
     made = Made(summary, checksums, result_id(run, checksums), warnings)
     _write_summary(result, made, work, arguments, options)
@@ -77,11 +80,12 @@ def write_sharded_summaries(
     # also where no document was kept
     (result / DOCUMENTS).mkdir(parents=True, exist_ok=True)
     shown = _shown_options(arguments, options)
-    data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
+    summary: StageSummary = {**made.summary, "skipped_files_by_ending": work.skipped_by_ending}
+    data = sharded_report_data(made.report, summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
     id = result_id(run, made.checksums)
-    summarized = Made(made.summary, made.checksums, id, data.warnings)
+    summarized = Made(summary, made.checksums, id, data.warnings)
     _write_summary(result, summarized, work, arguments, options)
     return data.warnings
 
@@ -117,7 +121,7 @@ def _write_summary(
         **made.summary,
         "warnings": made.warnings,
         "files_read": work.files,
-        **work.skipped_summary,
+        "skipped_files": work.skipped.total(),
         "shingles": options.shingles,
         "verify": None if options.verify is None else options.verify.as_json,
     }
@@ -175,15 +179,15 @@ def warning_lines(warnings: Warnings) -> Iterator[str]:
     if number := warnings["template_clusters"]:
         first = warnings["template_clusters_listed"][0]
         yield (
-            f"{counted(number, 'cluster')} of 20 documents and more of one host, similar but not "
-            f"equal, as pages of one template are; the largest has {first['documents']:,} of "
-            f"{first['host']} and keeps {first['documents_kept']:,}; see report.html"
+            f"{counted(number, 'cluster')} of 20 documents and more of one host or directory, "
+            f"similar but not equal, as pages of one template are; the largest has "
+            f"{first['documents']:,} of {first['host']} and keeps {first['documents_kept']:,}; see report.html"
         )
     if number := warnings["losing_sources"]:
         most = warnings["losing_sources_listed"][0]
         yield (
-            f"{counted(number, 'source')} of 20 documents and more, by host or --share-by, of "
-            f"which over half are dropped; most of {most['field']} {most['value']}: "
+            f"{counted(number, 'source')} of 20 documents and more, by host, directory or "
+            f"--share-by, of which over half are dropped; most of {most['field']} {most['value']}: "
             f"{most['dropped']:,} of {most['documents']:,}; see report.html"
         )
 

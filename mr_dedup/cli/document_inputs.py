@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.on_cluster import refuse_other_clusters
@@ -36,10 +36,11 @@ _BUNDLED_BYTES = 16 << 20
 class DocumentInputs:
     """What is run: a task for each input; so many files, and those of other kinds, by ending.
 
-    ``paths`` are the files of this machine that may be read, ``remote`` the others, ``stdin`` is the
-    checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
+    ``paths`` are the files of this machine that may be read, ``remote`` the others, ``stdin`` is
+    the checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
     input, uncompressed, about. ``chunk_bytes`` is the size of the chunks that files of this machine
-    are divided into for tasks on it. ``formats`` are those of all files.
+    are divided into for tasks on it. ``formats`` are those of all files. ``names_below`` is the
+    directory, with a slash, that all names of files begin with, if any.
     """
 
     runner: str
@@ -52,6 +53,7 @@ class DocumentInputs:
     stdin: str | None = None
     chunk_bytes: int | None = None
     formats: Sequence[str] = ()
+    names_below: str = ""
 
     @property
     def described(self) -> str:
@@ -68,12 +70,9 @@ class DocumentInputs:
         return f"{total:,} of other kinds skipped: {', '.join(kinds)}"
 
     @property
-    def skipped_summary(self) -> dict[str, Any]:
-        """How many files were skipped, in all and of the most frequent kinds, as summaries have it."""
-        return {
-            "skipped_files": self.skipped.total(),
-            "skipped_files_by_ending": dict(self._most_skipped(_LISTED_KINDS)),
-        }
+    def skipped_by_ending(self) -> dict[str, int]:
+        """How many files of the most frequent kinds are skipped, as summaries have it."""
+        return dict(self._most_skipped(_LISTED_KINDS))
 
     def _most_skipped(self, kinds: int) -> list[tuple[str, int]]:
         return sorted(self.skipped.items(), key=lambda each: (-each[1], each[0]))[:kinds]
@@ -117,6 +116,7 @@ def prepare(
     files, skipped = _found(documents, arguments)
     paths = [file.path for file in files if isinstance(file.path, Path) and not file.unreadable]
     remote = [file.remote for file in files if file.remote is not None]
+    names_below = _common_directory(files)
     formats = sorted({file.format for file in files if not file.unreadable})
     checksum_of_stdin = None
     if reads_again and any(file.is_standard_input for file in files):
@@ -130,6 +130,7 @@ def prepare(
         return DocumentInputs(
             arguments.runner, inputs, len(files), skipped, paths, remote,
             content_bytes=content_bytes(files), chunk_bytes=chunk_bytes, formats=formats,
+            names_below=names_below,
         )  # fmt: skip
     if settings is None:
         runner = _local_runner(arguments.runner, files, small_bytes)
@@ -139,14 +140,23 @@ def prepare(
         return DocumentInputs(
             runner, inputs, len(files), skipped, paths, remote, content_bytes=size,
             stdin=checksum_of_stdin, chunk_bytes=chunk_bytes, formats=formats,
+            names_below=names_below,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped([file for file in files if file.remote is None], staging, arguments)
     inputs += _remote([file for file in files if file.remote], len(inputs), staging, arguments)
     return DocumentInputs(
         arguments.runner, inputs, len(files), skipped, paths, remote, stdin=checksum_of_stdin,
-        formats=formats,
+        formats=formats, names_below=names_below,
     )  # fmt: skip
+
+
+def _common_directory(files: Sequence[DocumentFile]) -> str:
+    """Return the directory, with a slash, that the names of all files begin with; "" for none."""
+    names = [file.name for file in files if not is_uri(file.name)]
+    # of the first and the last in order, as of all
+    common = os.path.commonprefix([min(names), max(names)]) if names else ""  # noqa: RUF071
+    return common[: common.rfind("/") + 1]
 
 
 def _spooled(
@@ -166,7 +176,9 @@ def _spooled(
     return [copy if file.is_standard_input else file for file in files], checksum(copy.path)
 
 
-def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[DocumentFile], Counter[str]]:
+def _found(
+    names: Sequence[str], arguments: argparse.Namespace
+) -> tuple[list[DocumentFile], Counter[str]]:
     """Return the files of documents, and the kinds of the others beside them."""
     from mr_dedup.formats.documents.files import find_documents
 

@@ -215,7 +215,8 @@ def _write_summary(
     summary = {
         **counts,
         "files_read": work.files,
-        **work.skipped_summary,
+        "skipped_files": work.skipped.total(),
+        "skipped_files_by_ending": work.skipped_by_ending,
         **described_options(options),
         "format_version": FORMAT_VERSION,
         "reading": msgspec.to_builtins(Reading.of(options.reading, options.format)),

@@ -140,7 +140,7 @@ def _matches(folder: Path, levels: Sequence[str], on_error: OnError) -> Iterator
 
 def _names_in(folder: Path, on_error: OnError) -> list[str]:
     try:
-        return os.listdir(folder)
+        return [path.name for path in folder.iterdir()]
     except OSError as error:
         on_error(error)
         return []
@@ -168,9 +168,7 @@ def _walked(
 
 def _files_below(folder: Path, on_error: OnError) -> list[Path]:
     return sorted(
-        parent / name
-        for parent, names in _walked(folder, _is_shown, on_error)
-        for name in names
+        parent / name for parent, names in _walked(folder, _is_shown, on_error) for name in names
     )
 
 

@@ -37,9 +37,8 @@ from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
 from mr_dedup.jobs.row_shards import counts_of_rows, document_rows, offsets_in_rows
 from mr_dedup.jobs.shard_parts import one_part
-from mr_dedup.jobs.shares import ShareCounter, hosts
+from mr_dedup.jobs.shares import DIRECTORY, HOST, ShareCounter, directories, hosts
 
-HOST = "host"
 """What the counts by the hosts of ids are called."""
 
 _MOST_COMMON = 50
@@ -68,6 +67,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         result: That of the result.
         features: What fingerprints are made from, in a line.
         share_by: Fields of the documents that are counted.
+        names_below: The directory whose directories are counted, as of ``shares.directories``.
         earlier: The first chunks: documents that earlier runs kept, of which nothing is written.
         shown: Documents whose texts are to be shown, as chunk and row.
         parts: How kept documents are written.
@@ -86,6 +86,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     kept: str = ""
     features: str = ""
     share_by: tuple[str, ...] = ()
+    names_below: str = ""
     earlier: tuple[EarlierReading, ...] = ()
     shown: tuple[tuple[int, int], ...] = ()
     parts: DocumentParts = DocumentParts()
@@ -304,7 +305,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
 
     def _shares(self, rows: pa.Table, dropped: NDArray[np.bool_]) -> Iterator[Keyed]:
         """Yield how many documents of a chunk have each value of the counted fields."""
-        columns = {HOST: hosts(one_array(rows["id"]))}
+        ids = one_array(rows["id"])
+        columns = {HOST: hosts(ids), DIRECTORY: directories(ids, self.names_below)}
         columns |= {name: one_array(rows[name]) for name in self.share_by}
         for field, values in columns.items():
             counter = ShareCounter()

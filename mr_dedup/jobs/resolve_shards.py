@@ -56,7 +56,7 @@ from mr_dedup.jobs.row_shards import (
     document_rows,
     offsets_in_rows,
 )
-from mr_dedup.jobs.shares import hosts
+from mr_dedup.jobs.shares import sources
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_sets
 from mr_dedup.signatures.methods import parse_methods
@@ -81,6 +81,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         keyword_idf: The file of document frequencies by which keywords are weighted.
         earlier: The first chunks: documents that earlier runs kept.
         seen: The field of rows by which documents are seen.
+        names_below: The directory whose directories are sources, as of ``shares.directories``.
     """
 
     side_files = ("idf", "keyword_idf")
@@ -93,6 +94,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
     keyword_idf: str | None = None
     earlier: tuple[EarlierReading, ...] = ()
     seen: str | None = None
+    names_below: str = ""
 
     @property
     def earlier_chunks(self) -> int:
@@ -313,7 +315,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         found = template_clusters(
             ClusterMembers(
                 new["cluster"].to_numpy().view(np.int64),
-                hosts(one_array(new["id"])),
+                sources(one_array(new["id"]), self.names_below),
                 are_kept(new["reason"].to_numpy()),
                 new["similarity"].fill_null(np.nan).to_numpy(),
             )

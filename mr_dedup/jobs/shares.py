@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -11,6 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.formats.tables import one_array
+
+HOST, DIRECTORY = "host", "directory"
+"""The fields of documents that their ids have."""
 
 _ORIGIN = r"^(?P<origin>[^/?#]*://[^/?#]*)"
 
@@ -103,6 +107,27 @@ def hosts(ids: pa.LargeStringArray) -> pa.LargeStringArray:
     origins = pc.struct_field(pc.extract_regex(ids, _ORIGIN), [0]).dictionary_encode()
     names = [_host(origin) for origin in origins.dictionary.to_pylist()]
     return pa.array(names, pa.large_string()).take(origins.indices)
+
+
+def directories(ids: pa.LargeStringArray, below: str = "") -> pa.LargeStringArray:
+    """Return the first directories of ids that are paths; null for others, as URLs.
+
+    Args:
+        ids: the ids.
+        below: the directory that contains all files, with a slash at its end, which is not counted.
+
+    >>> ids = pa.array(["/data/a/x/1.html", "/data/2.html", "http://a/b"], pa.large_string())
+    >>> directories(ids, "/data/").to_pylist()
+    ['a', None, None]
+    """
+    pattern = f"^{re.escape(below)}(?P<directory>/*[^/:]+)/+[^/]"
+    found = pc.struct_field(pc.extract_regex(ids, pattern), [0])
+    return found.dictionary_encode().dictionary_decode()
+
+
+def sources(ids: pa.LargeStringArray, below: str = "") -> pa.LargeStringArray:
+    """Return the hosts of ids that are URLs, and the first directories of others that are paths."""
+    return pc.coalesce(hosts(ids), directories(ids, below))
 
 
 def _host(origin: str) -> str | None:

@@ -73,6 +73,7 @@ class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary):
     """What the stages of a run count, and what their methods are expected to find."""
 
     expected_recalls: list[ExpectedRecall]
+    skipped_files_by_ending: NotRequired[dict[str, int]]
 
 
 class TemplateCluster(TypedDict):
@@ -109,7 +110,6 @@ class RunSummary(StageSummary):
     warnings: Warnings
     files_read: int
     skipped_files: int
-    skipped_files_by_ending: dict[str, int]
     shingles: str
     verify: float | str | None
 

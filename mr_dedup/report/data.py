@@ -94,6 +94,7 @@ class Totals:
         retained: kept documents that are near-duplicates of another kept one, by reason.
         pages: pages of HTML.
         cut_share: of their texts, the mean share that is not main content.
+        skipped_files: files of other kinds, by ending.
     """
 
     read: int
@@ -113,6 +114,7 @@ class Totals:
     retained: Mapping[str, int] = field(default_factory=dict)
     pages: int = 0
     cut_share: float = 0.0
+    skipped_files: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def all_dropped(self) -> int:
@@ -148,6 +150,7 @@ def totals_of(summary: StageSummary, kept_bytes: int, dropped_bytes: int) -> Tot
         },
         pages=summary.get("html_pages", 0),
         cut_share=summary.get("html_cut_share", 0.0),
+        skipped_files=summary.get("skipped_files_by_ending", {}),
     )
 
 

@@ -25,7 +25,7 @@ from mr_dedup.clusters.suspects import (
 from mr_dedup.formats.parts import part_batches, read_parts
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.report_counts import EXAMPLES, LARGEST
-from mr_dedup.jobs.shares import Share, ShareCounter, hosts
+from mr_dedup.jobs.shares import DIRECTORY, HOST, Share, ShareCounter, directories, hosts
 from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import row_batches
 from mr_dedup.pipeline.summary import StageSummary, Warnings
@@ -34,7 +34,6 @@ from mr_dedup.report.histograms import Distributions
 from mr_dedup.report.html import write_report
 
 _VALUES = 50
-_HOST = "host"
 
 _DECISIONS = (
     "id", "cluster", "kept_id", "distance_bits", "similarity", "reason", "earlier_result",
@@ -52,12 +51,13 @@ def write_dedup_report(
     summary: StageSummary,
     options: Sequence[tuple[str, str]],
     share_by: Sequence[str],
+    names_below: str = "",
 ) -> Warnings:
     """Write the report of the run whose stages are in ``folder``; see ``report_data``.
 
     Returns what the user should look at.
     """
-    data = report_data(folder, summary, options, share_by)
+    data = report_data(folder, summary, options, share_by, names_below)
     write_report(file, data)
     return data.warnings
 
@@ -67,6 +67,7 @@ def report_data(
     summary: StageSummary,
     options: Sequence[tuple[str, str]],
     share_by: Sequence[str],
+    names_below: str = "",
 ) -> ReportData:
     """Return what the report of the run shows whose stages are in ``folder``.
 
@@ -81,7 +82,7 @@ def report_data(
     sampled = {number - earlier: kept for number, kept in pairs}
     listed = _listed(clusters, sizes, _clusters_of(folder, list(sampled)))
     large = clusters.filter(pc.greater_equal(clusters["documents"], MIN_DOCUMENTS))["cluster"]
-    gathered = _ReportScan(listed, list(sampled), one_array(large))
+    gathered = _ReportScan(listed, list(sampled), one_array(large), names_below)
     for batch in part_batches(folder / DECISIONS, _DECISIONS, _ROWS_AT_ONCE):
         gathered.add(batch)
     rows = row_batches(folder / ROWS, ["fingerprint", "length", *share_by], earlier, _ROWS_AT_ONCE)
@@ -100,9 +101,9 @@ def report_data(
             np.concatenate([np.empty(0), *gathered.similarities]),
             found.fingerprints,
         ),
-        shares=[*gathered.hosts(), *found.shares],
+        shares=[*gathered.shares(), *found.shares],
         clusters=in_order([gathered.cluster(row) for row in listed]),
-        warnings=_warnings(gathered.templates(), [gathered.losing(), *found.losing]),
+        warnings=_warnings(gathered.templates(), [*gathered.losing(), *found.losing]),
     )
 
 
@@ -143,18 +144,23 @@ class _ReportScan:
     """What a report shows of the decisions, which are gone through once, in batches."""
 
     def __init__(
-        self, listed: Sequence[Mapping[str, int]], samples: Sequence[int], large: pa.Int64Array
+        self,
+        listed: Sequence[Mapping[str, int]],
+        samples: Sequence[int],
+        large: pa.Int64Array,
+        names_below: str,
     ) -> None:
         """Look for examples of the ``listed`` clusters, and the documents numbered ``samples``.
 
-        And for all documents of the clusters ``large``.
+        And for all documents of the clusters ``large``. Directories are those of ``names_below``.
         """
+        self._names_below = names_below
         self._large = large
         self._members: list[pa.RecordBatch] = []
         self.dropped: list[NDArray[np.bool_]] = []
         self.distances: list[NDArray[np.uint8]] = []
         self.similarities: list[NDArray[np.float64]] = []
-        self._of_hosts = ShareCounter()
+        self._sources = {HOST: ShareCounter(), DIRECTORY: ShareCounter()}
         self._examples: dict[int, list[str]] = {row["cluster"]: [] for row in listed}
         self._reasons: dict[int, list[Reason]] = {row["cluster"]: [] for row in listed}
         self._lowest: dict[int, float] = {}
@@ -172,9 +178,10 @@ class _ReportScan:
         self.distances.append(of_dropped["distance_bits"].to_numpy())
         similarities = of_dropped["similarity"].fill_null(float("nan"))
         self.similarities.append(similarities.to_numpy())
-        names = hosts(batch["id"])
-        self._of_hosts.add(names, dropped)
-        self._find_members(batch, names)
+        names = {HOST: hosts(batch["id"]), DIRECTORY: directories(batch["id"], self._names_below)}
+        for field, values in names.items():
+            self._sources[field].add(values, dropped)
+        self._find_members(batch, pc.coalesce(*names.values()))
         self._find_examples(batch)
         self._find_samples(batch)
         self._first += len(batch)
@@ -211,19 +218,19 @@ class _ReportScan:
             )
         )
 
-    def losing(self) -> pa.Table:
-        """Return the hosts that lose most of their documents."""
-        return losing_sources(_HOST, self._of_hosts.table())
+    def losing(self) -> list[pa.Table]:
+        """Return the hosts, and directories, that lose most of their documents."""
+        return [losing_sources(name, each.table()) for name, each in self._sources.items()]
 
     def _find_samples(self, batch: pa.RecordBatch) -> None:
         for number in self._wanted:
             if self._first <= number < self._first + len(batch):
                 (self._samples[number],) = batch.slice(number - self._first, 1).to_pylist()
 
-    def hosts(self) -> list[tuple[str, list[Share]]]:
-        """Return the shares by host, if ids are URLs."""
-        shares = self._of_hosts.most_common(_VALUES)
-        return [(_HOST, shares)] if shares else []
+    def shares(self) -> list[tuple[str, list[Share]]]:
+        """Return the shares by host, and by directory, if ids are URLs, or paths."""
+        shares = [(name, each.most_common(_VALUES)) for name, each in self._sources.items()]
+        return [(name, values) for name, values in shares if values]
 
     def cluster(self, row: Mapping[str, int]) -> Cluster:
         """Return a listed cluster with its examples and samples."""

@@ -28,13 +28,24 @@ def shown_text(text: str) -> str:
     return _INVISIBLE.sub(_REPLACEMENT, plain)
 
 
-def shown_name(name: str, max_characters: int = 200) -> str:
+def shown_name(name: str, max_characters: int = 100) -> str:
     """Return ``name`` for display on one line; of a longer one the beginning and the end.
 
+    Of a path the end is of whole names, if these are short enough.
+
     >>> shown_name("a" * 20, max_characters=8)
-    'aaaaa…aa'
+    'aaaa…aaa'
+    >>> shown_name("site/articles/of/2024/page-17.html", max_characters=29)
+    'site/articles/o…/page-17.html'
     """
     if len(name) > max_characters:
-        tail = max_characters // 4
-        name = f"{name[: max_characters - tail - 1]}…{name[-tail:]}"
+        tail = name[-((max_characters - 1) // 2) :]
+        tail = tail[max(0, tail.find("/")) :]
+        head = name[: max_characters - 1 - len(tail)]
+        name = f"{head}…{tail}"
+    return full_name(name)
+
+
+def full_name(name: str) -> str:
+    """Return ``name`` for display on one line."""
     return _INVISIBLE.sub(_REPLACEMENT, name.translate(_PICTURES))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.jobs.keep_shards import HOST
-from mr_dedup.jobs.shares import Share
+from mr_dedup.jobs.shares import DIRECTORY, HOST, Share
 from mr_dedup.pipeline.sharded.report import ReportParts, label_of
 from mr_dedup.pipeline.summary import StageSummary
 from mr_dedup.report.data import Cluster, ReportData, Sample, in_order, run_of, totals_of
@@ -21,9 +20,9 @@ def sharded_report_data(
 ) -> ReportData:
     """Return what the report of a sharded run shows."""
     shares = []
-    for name in (HOST, *share_by):
+    for name in (HOST, DIRECTORY, *share_by):
         rows = [Share(**row) for row in parts.shares_of(name).drop_columns("field").to_pylist()]
-        if rows or name != HOST:
+        if rows or name in share_by:
             shares.append((name, rows))
     samples: dict[int, list[Sample]] = {}
     for row in parts.samples:

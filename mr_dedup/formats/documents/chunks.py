@@ -217,7 +217,9 @@ def unbundle(path: Path, folder: Path) -> DocumentChunk:
             parts = tuple(
                 part
                 if part.file.unreadable
-                else replace(part, file=replace(part.file, path=Path(archive.extract(name, folder))))
+                else replace(
+                    part, file=replace(part.file, path=Path(archive.extract(name, folder)))
+                )
                 for name, part in zip(map(str, itertools.count()), chunk.parts, strict=False)
             )
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:

@@ -228,11 +228,12 @@ def find_documents(
         is_directory = directory.is_dir()
         is_only = is_directory and len(names) == 1
         for path in expand([name], add_unreadable):
-            if is_directory and format is None and format_by_ending(path.name) is None:
+            is_named = path == directory
+            if not is_named and format is None and format_by_ending(path.name) is None:
                 found.skipped[ending_of(path.name)] += 1
                 continue
             shown = str(path.relative_to(directory)) if is_only else called(str(path))
-            found.files.append(_detected(path, shown, format, path == directory, len(names) == 1))
+            found.files.append(_detected(path, shown, format, is_named, len(names) == 1))
     if not found.files:
         raise MrDedupError(f"{', '.join(names)}: contains no file of documents")
     return _distinct(found)

@@ -41,6 +41,7 @@ class DedupOptions:
         verify: When a document duplicates a kept one; None if texts are not compared.
         shingles: The features that texts are compared by, as ``FeatureOptions.parse`` takes them.
         share_by: Fields of the documents that the rows have as well.
+        names_below: The directory of all files, by whose directories documents are counted.
         reading: How documents are read.
         format: The format of the documents; None if it follows from their names.
         features: What fingerprints are made of.
@@ -63,6 +64,7 @@ class DedupOptions:
     keep: Sequence[str] = ()
     retention: Retention = field(default_factory=Retention)
     share_by: Sequence[str] = ()
+    names_below: str = ""
     reading: ReadOptions = field(default_factory=ReadOptions)
     format: DocumentFormat | None = None
     features: FeatureOptions = field(default_factory=FeatureOptions)

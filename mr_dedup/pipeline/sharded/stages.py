@@ -294,6 +294,7 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
         keyword_idf=options.keyword_idf,
         earlier=plan.earlier,
         seen=options.seen,
+        names_below=options.names_below,
     )
     resolved, _ = run.over_documents(job, "resolve", [*run.earlier, *run.chunks], "resolved")
     order = OrderDecisionsJob(
@@ -361,6 +362,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
         result=run.at(RESULT),
         features=options.made_from,
         share_by=tuple(options.share_by),
+        names_below=options.names_below,
         share_keys=1 + rows.rows // _SHARED_ROWS,
         earlier=plan.earlier,
         shown=tuple(shown),
