@@ -181,7 +181,8 @@ def warning_lines(warnings: Warnings) -> Iterator[str]:
         yield (
             f"{counted(number, 'cluster')} of 20 documents and more of one host or directory, "
             f"similar but not equal, as pages of one template are; the largest has "
-            f"{first['documents']:,} of {first['host']} and keeps {first['documents_kept']:,}; see report.html"
+            f"{first['documents']:,} of {first['host']} and keeps {first['documents_kept']:,}; "
+            "see report.html"
         )
     if number := warnings["losing_sources"]:
         most = warnings["losing_sources_listed"][0]

@@ -39,6 +39,7 @@ from tests.cli.running import Command, by_turns
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_parquet import damaged_group
 from tests.formats.documents.test_document_warc import page
+from tests.report.reports import elements, shown
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 DEFAULTS = FeatureOptions("words", 2)
@@ -816,9 +817,13 @@ def test_files_of_other_kinds_are_counted(tmp_path, capfd, monkeypatch, runner, 
     write_jsonl(folder / "docs.jsonl", [{"id": "a", "text": "one two"}])
     (folder / "x.doc").write_bytes(b"of another kind")
     messages = done(capfd, folder, "-o", tmp_path / "out", "-r", runner)
-    assert "files: 1 (1 of other kinds skipped), documents: 1, rejected: 0" in messages
+    assert "files: 1 (1 of other kinds skipped: 1 .doc), documents: 1, rejected: 0" in messages
     summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
     assert (summary["files_read"], summary["skipped_files"]) == (1, 1)
+    assert summary["skipped_files_by_ending"] == {".doc": 1}
+    assert "Files of other kinds: 1 .doc." in shown(
+        elements((tmp_path / "out" / "report.html").read_bytes())
+    )
 
 
 def test_a_result_that_would_be_read_next_is_refused(tmp_path, capfd, monkeypatch):

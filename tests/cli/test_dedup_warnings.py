@@ -79,14 +79,37 @@ def test_templates_and_sources(capfd, tmp_path, pages, kept):
     ]
     assert found["losing_sources"] == 6
     assert (
-        "warning: 1 cluster of 20 documents and more of one host, similar but not equal, as pages "
-        "of one template are; the largest has 40 of shop.example and keeps 1; see report.html"
+        "warning: 1 cluster of 20 documents and more of one host or directory, similar but not "
+        "equal, as pages of one template are; the largest has 40 of shop.example and keeps 1; "
+        "see report.html"
     ) in said
     assert "most of host mirror.example: 50 of 50; see report.html" in said
     report = shown(elements((out / "report.html").read_bytes()))
     assert "What may be lost" in report
     assert "Clusters that look like templates" in report
     assert "Sources that lose over half of their documents" in report
+
+
+@pytest.mark.usefixtures("sharded")
+@pytest.mark.parametrize("named", [["crawl"], ["crawl/shop", "crawl/news"], ["crawl/**/*.txt"]])
+@pytest.mark.parametrize("start", ["", "below"])
+def test_directories_that_lose_most(capfd, tmp_path, pages, monkeypatch, named, start):
+    """However they are named: by a path from here, or from the root."""
+    for page in pages[:60]:
+        file = tmp_path / "crawl" / page["id"].removeprefix("https://").replace(".example/", "/p/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.with_suffix(".txt").write_text(page["text"])
+    monkeypatch.chdir(tmp_path)
+    names = [str(tmp_path / name) for name in named] if start else named
+    out = tmp_path / "out"
+    said = dedup.messages(capfd, *names, "-o", out)
+    found = json.loads((out / "summary.json").read_text())["warnings"]
+    (template,) = found["template_clusters_listed"]
+    assert (template["host"], template["documents"]) == ("shop", 40)
+    assert found["losing_sources_listed"] == [
+        {"field": "directory", "value": "shop", "documents": 40, "dropped": 39}
+    ]
+    assert "most of directory shop: 39 of 40; see report.html" in said
 
 
 @pytest.mark.usefixtures("sharded")

@@ -137,7 +137,7 @@ def test_a_folder_of_pages(tmp_path, capfd):
             [{"id": "a.txt", "text": TEXTS[0]}, {"id": "deep/b.html", "text": TEXTS[3]}]
         )
     ]
-    assert "files: 2 (1 of other kinds skipped), documents: 2, " in said
+    assert "files: 2 (1 of other kinds skipped: 1 .png), documents: 2, " in said
 
 
 def test_standard_input(tmp_path):

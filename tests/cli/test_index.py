@@ -321,3 +321,44 @@ def test_records_that_cannot_be_read_are_kept(tmp_path, folder, capfd):
     half = tmp_path / "half"
     assert "without ids" in mistake(capfd, "create", half, tmp_path / "f.parquet")
     assert not half.exists()
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("options", [[], ["--check"]])
+def test_documents_without_ids_are_not_added(tmp_path, folder, capfd, kind, options):
+    """Their positions are those of other documents in another file of that name."""
+    done(capfd, "create", folder)
+    texts = {"text": ["one two three", "four five six"], "key": ["a", "b"]}
+    path = tmp_path / f"pages.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table(texts), path)
+    else:
+        lines = zip(*texts.values(), strict=True)
+        path.write_text("".join(json.dumps({"text": t, "key": k}) + "\n" for t, k in lines))
+    code = main(["index", "add", str(folder), str(path), *options])
+    ended = capfd.readouterr()
+    if options:
+        assert ended.out == 2 * "\thas no id\n"
+    else:
+        assert code == 2
+        reason = "has documents without ids; name their field with --id-field"
+        assert ended.err == f"mr-dedup: error: {path}: {reason}\n"
+    done(capfd, "add", folder, path, *options, "--id-field", "key")
+    with IndexReader.open(folder) as index:
+        assert len(index) == 2
+
+
+def test_lines_without_ids_are_not_added(folder, capfd):
+    done(capfd, "create", folder)
+    with pipe("add", folder) as ask:
+        assert ask('{"text": "one two three"}') == "\thas no id\n"
+        assert ask('{"id": "a", "text": "one two three"}') == "a\n"
+
+
+def test_a_file_that_is_added_again_replaces_what_it_was(tmp_path, folder, capfd):
+    done(capfd, "create", folder)
+    for text in ("one two three", "four five six seven"):
+        (tmp_path / "page.txt").write_text(text)
+        done(capfd, "add", folder, tmp_path / "page.txt", "--format", "text")
+    with IndexReader.open(folder) as index:
+        assert len(index) == 1

@@ -54,5 +54,5 @@ def test_a_name_is_one_short_line(name, most):
 
 def test_a_long_name_keeps_its_ends():
     assert shown_name("https://a.example/" + 300 * "x" + "/end.html\n", 24) == (
-        "https://a.exam…/end.html␊"
+        "https://a.exa…/end.html␊"
     )

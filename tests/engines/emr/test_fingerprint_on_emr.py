@@ -35,7 +35,7 @@ def test_documents_here_and_in_s3_equal_inline(client, tmp_path, capfd):
     )
     assert (code, out) == (0, ""), err
     assert_same(*outs, here=folder, there=there)
-    assert "files: 7 (1 of other kinds skipped), documents: " in err
+    assert "files: 7 (1 of other kinds skipped: 1 .png), documents: " in err
     (cluster,) = client.clusters
     [parts] = text_input.splits([lines.stat().st_size], 1, 500_000, 1)
     assert len(parts) > 2

@@ -46,7 +46,7 @@ def test_documents_of_this_machine_equal_inline_byte_for_byte(client, tmp_path):
     fingerprints_inline(*options, out=outs[1])
     said = client.fingerprint(*options, "-D", f"{SPLIT}={8 << 20}", "-o", outs[0])
     assert_same(*outs)
-    assert "files: 10 (1 of other kinds skipped), documents: 33,2" in said
+    assert "files: 10 (1 of other kinds skipped: 1 .png), documents: 33,2" in said
     assert client.last_job()["mapsTotal"] == 1 + parts(large, 8 << 20)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -132,9 +134,9 @@ def test_a_closed_directory_is_one_reject(tmp_path, pattern):
         "print(len(found.documents), *sorted(reason for _, reason in found.reasons), sep='\\n')\n"
     )
     command = [] if os.geteuid() else _WITHOUT_RIGHTS
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     run = subprocess.run(
-        [*command, os.sys.executable, "-c", code, str(tmp_path / pattern)],
+        [*command, sys.executable, "-c", code, str(tmp_path / pattern)],
         capture_output=True, text=True, env=environment, check=True,
     )  # fmt: skip
     (tmp_path / "in/closed").chmod(0o700)
