@@ -100,7 +100,8 @@ def is_spread(file: DocumentFile) -> bool:
     """Return whether a file is JSON over several lines: its reader rejects it as one."""
     from mr_dedup.formats.documents.jsonl import HEAD_BYTES, spread_reason
 
-    if file.format != "jsonl" or not file.name.lower().endswith(".json"):
+    is_named_so = file.remote is None or file.name.lower().endswith(".json")
+    if file.format != "jsonl" or file.is_standard_input or not is_named_so:
         # lines by their ending: no request to a store for each
         return False
     with reading(file.name), _source(file).open("rb", buffering=0) as content:

@@ -321,7 +321,7 @@ def spread_reason(head: bytes) -> str | None:
     text = head.lstrip(_BLANKS).removeprefix(codecs.BOM_UTF8).lstrip(_BLANKS)
     first, _, rest = text.partition(b"\n")
     first = first.strip(_BLANKS)
-    if first.startswith(b"["):
+    if first.startswith(b"[") and (not first.endswith(b"]") or not rest.strip(_BLANKS)):
         return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
     opened = first.removeprefix(b"{").lstrip(_BLANKS)
     if not rest.strip(_BLANKS) or not first.startswith((b"{", *_COMMENTS)) or first.endswith(b"}"):
