@@ -22,9 +22,8 @@ _BYTE_ORDER_MARKS = {
 }
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 
-_MAX_UNDECODABLE = 1 / 4
-"""Maximum share of the non-ASCII bytes that may be undecodable. Damaged UTF-8 has less, other
-encodings decoded as UTF-8 have more."""
+_MIN_NEARLY_UTF8 = 32
+"""Bytes of characters of damaged UTF-8, from which on no other encoding is considered."""
 
 _MAX_IMPLAUSIBLE = 1 / 20
 """Share of the non-ASCII characters that may be implausible in the encoding that is declared."""
@@ -34,9 +33,6 @@ _OTHERS = ("cp1252", "utf-8", *_EAST_ASIAN[:5], "mac-roman")
 """Encodings that may be, whatever is detected."""
 
 _JAPANESE = ("cp932", "euc_jp", "shift_jis")
-_ESCAPED = ("iso2022_jp_2", "iso2022_kr", "hz")
-"""ASCII with escape sequences."""
-
 _MIN_CONTINUATION_BYTES = 4
 """Short texts in these encodings may be valid UTF-8 by chance: of random common characters 18 % of
 single ones in GBK, 3 % of two, 0.6 % of three, 0.1 % of four, 0.01 % of five (others less often).
@@ -46,16 +42,19 @@ They have one continuation byte a character, or fewer.
 _MIN_DETECTED = 4
 """Bytes beyond ASCII from which on the detected encoding comes before windows-1252."""
 
-_MIN_HANGUL = 12
-"""Hangul has the first bytes of half of the common characters of GBK: so many in sequence are
-Chinese in one of thousands of texts."""
+_MIN_HANGUL, _MIN_HANGUL_DETECTED = 16, 5
+"""Different characters of Hangul from which on a text is Korean, whatever is declared, or if nothing
+is: Hangul has the first bytes of half of the common characters of GBK, so that 16 of these are
+taken for it in one of 10,000 texts, and 5 in 5 %."""
 
 _DECLARED_BYTES = 4096
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _META = re.compile(rb"""<meta[\s/][^>]*?charset\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE)
 _XML = re.compile(rb"""\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([^"'>]{1,40})["']""")
 
-_NOT_ASCII = bytes(range(0x80, 0x100))
+_DECLARATION = re.compile(rb"charset|encoding", re.IGNORECASE)
+"""What the detector must not see, as it believes declarations."""
+
 _ASCII = bytes(range(0x80))
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
@@ -104,14 +103,15 @@ def encoding_of(data: bytes, charset: str | None = None, is_html: bool = True) -
     if 0 in data and (wide := _wide(data, by_http)):
         return wide
     declared = [name for name in (by_http, _declared_inside(data, is_html)) if name]
+    escaped = _escaped(data, declared)
+    if escaped:
+        return escaped
     if is_utf8(data):
-        if data.isascii():
-            return _escaped(data, declared) or "utf-8"
         by_chance = declared and all(_is_utf8_by_chance(data, name) for name in declared)
         return declared[0] if by_chance else "utf-8"
-    if _is_nearly_utf8(data):
+    if _is_nearly_utf8(data, is_declared="utf-8" in declared):
         return "utf-8"
-    return _most_plausible(data, [name for name in declared if name not in (*_WIDE, "utf-8")])
+    return _most_plausible(data, [name for name in declared if name not in _WIDE])
 
 
 def is_utf8(data: bytes) -> bool:
@@ -155,15 +155,18 @@ def _wide(data: bytes, declared: str | None) -> str | None:
 
 
 def _escaped(data: bytes, declared: list[str]) -> str | None:
-    """Return the encoding of ASCII with the escape sequences of one; None if there are none."""
-    candidates = [name for name in declared if name in _ESCAPED]
-    if b"\x1b$)C" in data:
-        candidates = ["iso2022_kr"]
-    elif b"\x1b$" in data:
-        candidates = ["iso2022_jp_2"]
-    elif b"~{" not in data:
+    """Return the encoding of ASCII with escape sequences; None if it has none.
+
+    A few bytes may be damaged.
+    """
+    if b"\x1b$" not in data and b"~{" not in data:
         return None
-    return candidates[0] if candidates else None
+    beyond_ascii = len(data.translate(None, _ASCII))
+    if beyond_ascii * 50 > len(data):
+        return None
+    if b"\x1b$" in data:
+        return "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_2"
+    return "hz" if "hz" in declared else None
 
 
 def _is_utf8_by_chance(data: bytes, declared: str) -> bool:
@@ -175,24 +178,29 @@ def _is_utf8_by_chance(data: bytes, declared: str) -> bool:
     )
 
 
-def _is_nearly_utf8(data: bytes) -> bool:
-    """Return whether three quarters of the bytes beyond ASCII are characters of UTF-8."""
-    beyond_ascii = len(data) - len(data.translate(None, _NOT_ASCII))
+def _is_nearly_utf8(data: bytes, *, is_declared: bool) -> bool:
+    """Return whether bytes are damaged UTF-8, by the share of those beyond ASCII that are valid.
+
+    Of few the plausibility of the characters decides, unless UTF-8 is declared.
+    """
     valid = data.decode("utf-8", "ignore").encode()
+    characters = len(valid.translate(None, _ASCII))
     undecodable = len(data) - len(valid)
-    return undecodable <= beyond_ascii * _MAX_UNDECODABLE
+    if is_declared:
+        return undecodable * 3 <= characters
+    return undecodable * 8 <= characters >= _MIN_NEARLY_UTF8
 
 
 def _most_plausible(data: bytes, declared: list[str]) -> str:
     """Return the encoding of bytes that are not UTF-8."""
-    sample = _ASCII_RUN.sub(b" ", data)[:_SAMPLE_BYTES]
+    sample = _ASCII_RUN.sub(b" ", _DECLARATION.sub(b"", data))[:_SAMPLE_BYTES]
     shares = {name: _share(sample, name) for name in declared}
-    is_korean = _is_korean(sample)
+    hangul = _hangul(sample)
     for name, share in shares.items():
-        # GBK makes common characters of Hangul
-        if share <= _MAX_IMPLAUSIBLE and not (is_korean and name in _EAST_ASIAN):
+        # other encodings make common characters of Hangul
+        if share <= _MAX_IMPLAUSIBLE and (name not in _EAST_ASIAN or hangul < _MIN_HANGUL):
             return name
-    if is_korean:
+    if hangul >= _MIN_HANGUL_DETECTED:
         return "cp949"
     # of a few letters no language is detected
     is_short = len(sample.translate(None, _ASCII)) < _MIN_DETECTED
@@ -208,12 +216,13 @@ def _share(sample: bytes, encoding: str) -> float:
     return implausible_share(sample.decode(encoding, "replace"), has_kana=encoding in _JAPANESE)
 
 
-def _is_korean(sample: bytes) -> bool:
-    """Return whether bytes are Hangul of EUC-KR, and of nothing that is common in Chinese."""
+def _hangul(sample: bytes) -> int:
+    """Return the number of different characters of Hangul, 0 if they are not all in EUC-KR."""
     text = sample.decode("cp949", "replace")
     beyond_ascii = [character for character in text if character > "\x7f"]
-    hangul = sum("\uac00" <= character <= "\ud7a3" for character in beyond_ascii)
-    return hangul >= _MIN_HANGUL and hangul >= len(beyond_ascii) * 0.9 and _share(sample, "cp949") <= _MAX_IMPLAUSIBLE
+    hangul = [character for character in beyond_ascii if "\uac00" <= character <= "\ud7a3"]
+    is_korean = len(hangul) >= len(beyond_ascii) * 0.9
+    return len(set(hangul)) if is_korean and _share(sample, "cp949") <= _MAX_IMPLAUSIBLE else 0
 
 
 def _detected(sample: bytes) -> str:
