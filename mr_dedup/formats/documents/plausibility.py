@@ -14,7 +14,7 @@ from functools import cache
 # l, a, c, g: small letters of ASCII, other Latin, Cyrillic, Greek; L, A, C, G: capital ones;
 # h, r, t: Hebrew, Arabic, Thai; k, z, o: kana, hanzi, hangul; f, Z, O: those of them that are
 # rare; p: punctuation; q: that before words; s: symbols; m: combining characters; u: letters of other scripts;
-# x: what is no character
+# n, v: marks above and below Thai letters, vowels before them; x: what is no character
 _SCRIPTS = [
     (0x00, "l"), (0x80, "a"), (0x250, "u"), (0x370, "g"), (0x400, "c"), (0x530, "u"),
     (0x591, "h"), (0x600, "r"), (0x700, "u"), (0xE00, "t"), (0xE80, "u"), (0x1E00, "a"),
@@ -34,11 +34,11 @@ _IMPLAUSIBLE = re.compile(
     "|(?<=[lLaA])[cCgGhrt]|(?<=[cCgGhrt])[lLaA]|(?<=[cC])[gGhrt]|(?<=[gG])[cChrt]"
     "|(?<=[hrt])[cCgG]|(?<=[hr])t|(?<=h)r|(?<=r)h|(?<=t)[hr]"
     "|(?<=[aAcCgGhrt])[kzof]|(?<=[kzof])[aAcCgGhrt]"
-    "|(?<=[kzZ])f|(?<=f)[kzZ]|(?<=k)o|(?<=o)[kf]|(?<=zo)z|(?<=oz)o"
+    "|(?<=[kzZ])f|(?<=f)[kzZ]|(?<=k)o|(?<=o)[kf]|(?<=zo)z|(?<=oz)o|ff"
     # one or two characters of East Asia in a word of Latin
     "|(?<=[lL])[zko](?=[zko]?l)"
     # as no word begins or goes on
-    "|(?<=[aA]{3})[aA]|(?<![hrtma-gA-G])m"
+    "|(?<=[aA]{3})[aA]|(?<![lLaAcCgGm])m|(?<![tn])n|(?<=nn)n|v(?!t)"
 )
 _KANA = re.compile("k")
 
@@ -66,7 +66,7 @@ def _kind(character: str) -> str:
         return " " if character in "\b\t\n\f\r\x1b" else "x"
     if character < "\x80":
         return ("L" if category == "Lu" else "l") if category[0] == "L" else " "
-    if category[0] == "S" or character in "ªº¶§²³¹¼½¾":
+    if category[0] == "S" or character in "ªº¶§²³¹¼½¾" or "\u0e50" <= character <= "\u0e59":
         return "s"
     if character in "¿¡":
         return "q"
@@ -74,6 +74,8 @@ def _kind(character: str) -> str:
         return "f" if "\uff61" <= character <= "\uff65" else "p"
     if "\u0300" <= character <= "\u036f":
         return "m"
+    if "\u0e00" <= character < "\u0e80":
+        return "v" if "\u0e40" <= character <= "\u0e44" else "n" if category == "Mn" else "t"
     kind = _SCRIPTS[bisect_right(_SCRIPT_STARTS, ord(character)) - 1][1]
     if kind == "z":
         return "z" if character in _common() else "Z"
