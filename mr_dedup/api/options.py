@@ -22,6 +22,7 @@ class ReadingOptions(TypedDict, total=False):
     html_field: str
     html: Literal["main", "page"]
     format: str
+    encoding: str
     max_record_size: Size
     max_page_seconds: float
     strict: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from mr_dedup.storage.uris import without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.clusters.retention import Retention
+    from mr_dedup.formats.documents.options import ReadOptions
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.sharded.dedup import Deduplicated
@@ -99,6 +101,13 @@ class Made(NamedTuple):
     warnings: Warnings
 
 
+def _reading_of_kept(work: DocumentInputs, options: DedupOptions) -> ReadOptions:
+    """Return how kept documents are read: lines are in UTF-8, text and HTML as they came."""
+    if options.documents == "same" and "jsonl" not in work.formats:
+        return options.reading
+    return replace(options.reading, encoding=None)
+
+
 def _write_summary(
     result: Path,
     made: Made,
@@ -114,7 +123,7 @@ def _write_summary(
 
     later = record_for_later(
         made.checksums, arguments.out, options.made_from,
-        Reading.of(options.reading, options.kept_format),
+        Reading.of(_reading_of_kept(work, options), options.kept_format),
         options.against, [method.name for method in options.methods], made.result_id, options.seen,
     )  # fmt: skip
     run: RunSummary = {

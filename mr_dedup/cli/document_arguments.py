@@ -24,6 +24,7 @@ OPTION_OF_PARAMETER = {
     "text_name": "--text-field",
     "html_name": "--html-field",
     "html": "--html",
+    "encoding": "--encoding",
     "max_record_bytes": "--max-record-size",
     "max_page_seconds": "--max-page-seconds",
     "features": "--features",
@@ -56,6 +57,9 @@ def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = Tru
     add("--html", choices=("main", "page"), default="main",
         help="take the main content of HTML, or all of it (default main)")  # fmt: skip
     add("--format", choices=FORMATS, help="of all files, if names do not show it")
+    add("--encoding", metavar="NAME",
+        help="the encoding of text and JSON lines, such as euc-kr or utf-16 (default: of text "
+        "and HTML detected, of JSON lines UTF-8, or what a byte order mark says)")  # fmt: skip
     add("--max-record-size", type=byte_size, metavar="SIZE", default=MAX_RECORD_BYTES,
         help="reject records that are larger (default 64MB)")  # fmt: skip
     add("--max-page-seconds", type=float, metavar="SECONDS", default=MAX_PAGE_SECONDS,
@@ -133,6 +137,7 @@ def read_options(
             html=arguments.html,
             fields=fields,
             keep_records=keep_records,
+            encoding=arguments.encoding,
             max_record_bytes=arguments.max_record_size,
             max_page_seconds=arguments.max_page_seconds,
             strict=arguments.strict,

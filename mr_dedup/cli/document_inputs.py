@@ -126,7 +126,7 @@ def prepare(
 
         _refuse_stdin(files, f"-r {arguments.runner}")
         chunk_bytes = chunk_bytes or min(CHUNK_BYTES, split_bytes(_properties(arguments)))
-        inputs = _described(addressed(files, copied_to), chunk_bytes, staging)
+        inputs = _described(addressed(files, copied_to), chunk_bytes, staging, arguments)
         return DocumentInputs(
             arguments.runner, inputs, len(files), skipped, paths, remote,
             content_bytes=content_bytes(files), chunk_bytes=chunk_bytes, formats=formats,
@@ -135,7 +135,7 @@ def prepare(
     if settings is None:
         runner = _local_runner(arguments.runner, files, small_bytes)
         chunk_bytes = chunk_bytes or _chunk_bytes(files, runner, arguments.cores)
-        inputs = _described(files, chunk_bytes, staging)
+        inputs = _described(files, chunk_bytes, staging, arguments)
         size = content_bytes(files) if reads_again else 0
         return DocumentInputs(
             runner, inputs, len(files), skipped, paths, remote, content_bytes=size,
@@ -252,16 +252,24 @@ def _chunk_bytes(files: Sequence[DocumentFile], runner: str, cores: int | None) 
 
 
 def _described(
-    files: Sequence[DocumentFile], chunk_bytes: int, staging: Path | None
+    files: Sequence[DocumentFile],
+    chunk_bytes: int,
+    staging: Path | None,
+    arguments: argparse.Namespace,
 ) -> list[Input]:
     """Return descriptions of chunks of about ``chunk_bytes``."""
     from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.documents.chunks import cut_into_chunks
 
-    chunks = cut_into_chunks(files, chunk_bytes)
+    chunks = cut_into_chunks(files, chunk_bytes, split=_is_split(arguments))
     if staging is None:
         return [Input("", chunk.name) for chunk in chunks]
     return [described_chunk(chunk, staging) for chunk in chunks]
+
+
+def _is_split(arguments: argparse.Namespace) -> bool:
+    """Return whether large files may be cut: in other encodings line ends are not a byte LF."""
+    return arguments.encoding is None
 
 
 def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:
@@ -327,7 +335,8 @@ def _remote(
             inputs.append(Input(uri, uri, _lines_bytes(uri, size, arguments)))
         else:
             others.append(file)
-    for chunk in cut_into_chunks(others, split_bytes(_properties(arguments))):
+    chunk_bytes = split_bytes(_properties(arguments))
+    for chunk in cut_into_chunks(others, chunk_bytes, split=_is_split(arguments)):
         if staging is None:
             inputs.append(Input("", chunk.name))
         else:
@@ -363,4 +372,5 @@ def _lines_bytes(name: str, size_bytes: int, arguments: argparse.Namespace) -> i
     """Return the size of a file of whose lines each task may have some; 0 of others."""
     from mr_dedup.formats.documents.files import is_plain_jsonl
 
-    return size_bytes if is_plain_jsonl(name, arguments.format) else 0
+    is_plain = _is_split(arguments) and is_plain_jsonl(name, arguments.format)
+    return size_bytes if is_plain else 0

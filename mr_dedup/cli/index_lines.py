@@ -7,7 +7,6 @@ once for them; no line waits for more input.
 from __future__ import annotations
 
 import argparse
-import codecs
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 from mr_dedup.formats.documents.rejects import Rejects, Report, bounded
 from mr_dedup.formats.id_text import escape_id, unescape_id
+from mr_dedup.formats.lines import without_marks
 
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import IndexInput
@@ -151,7 +151,8 @@ def _blocks(name: str, max_line_bytes: int = MAX_RECORD_BYTES) -> Iterator[tuple
 
 
 def _split(block: bytes) -> list[bytes]:
-    return [line.removesuffix(b"\r") for line in block.removesuffix(b"\n").split(b"\n")]
+    lines = without_marks(block).removesuffix(b"\n").split(b"\n")
+    return [line.removesuffix(b"\r") for line in lines]
 
 
 class _LineReader:
@@ -176,11 +177,10 @@ class _LineReader:
         """Return the lines of a block that begins at byte ``offset``."""
         if not block:
             return [Line(fault=f"is longer than {self._max_line_bytes} bytes")]
-        unmarked = block if offset else block.removeprefix(codecs.BOM_UTF8)
-        if self._of_documents is None and unmarked.strip():
-            self._of_documents = unmarked.lstrip().startswith(b"{")
+        if self._of_documents is None and (begin := without_marks(block).lstrip()):
+            self._of_documents = begin.startswith(b"{")
         if not self._of_documents:
-            return [_fingerprint_line(line) for line in _split(unmarked)]
+            return [_fingerprint_line(line) for line in _split(block)]
         self.need_fingerprinter()
         return self._documents(offset, block)
 

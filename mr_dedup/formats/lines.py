@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from mr_dedup.formats.content import Content
 
 _NEWLINE, _RETURN = b"\n\r"
+
+_MARKS = re.compile(b"^(?:%b)+" % codecs.BOM_UTF8, re.MULTILINE)
 
 _READ_BYTES = 1 << 18
 """Bytes of a block: of 64 KB to 8 MB the fastest to decode, as it fits the cache."""
@@ -61,6 +64,11 @@ class NonEmptyLines(NamedTuple):
         stops = ends - ((ends > starts) & (data[ends - 1] == _RETURN))
         numbers = np.flatnonzero(stops > starts)
         return cls(content, len(ends), numbers, starts[numbers], stops[numbers])
+
+
+def without_marks(lines: bytes) -> bytes:
+    """Return whole lines without the byte order marks that they begin with, in linear time."""
+    return _MARKS.sub(b"", lines) if codecs.BOM_UTF8 in lines else lines
 
 
 def line_blocks(

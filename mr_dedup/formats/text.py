@@ -3,11 +3,11 @@
 A fingerprint is a decimal from -2**63 to 2**64 - 1, of at most 20 digits after an optional minus
 (-1 and 18446744073709551615 are the same fingerprint), or ``0x`` and exactly 16 hex digits. What
 follows the first TAB of a line is its id. Lines end with LF or CR LF, which the last one may lack.
-Empty lines are skipped, but counted in line numbers; spaces are not allowed.
+Empty lines, and byte order marks before lines, are skipped; spaces are not allowed.
 
 A block of lines is parsed by Arrow, and again line by line if it has an error, to name the line.
-``pyarrow.csv`` would take about as long, but accepts spaces, a byte order mark, CR
-alone, more digits and shorter hex numbers, and no unsigned decimals among signed ones.
+``pyarrow.csv`` would take about as long, but accepts spaces, CR alone, more digits and shorter hex
+numbers, and no unsigned decimals among signed ones.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.compression import Readable
 from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.id_text import escape_ids, unescape_ids
+from mr_dedup.formats.lines import without_marks
 
 MAX_LINE_BYTES = 1 << 16
 _READ_BYTES = 1 << 18
@@ -111,13 +112,13 @@ def _whole_lines(file: Readable, path: str | os.PathLike[str]) -> Iterator[tuple
         block = rest + chunk
         end = block.rfind(b"\n") + 1
         if end:
-            yield line, block[:end]
+            yield line, without_marks(block[:end])
             line += block.count(b"\n", 0, end)
         rest = block[end:]
         if len(rest) > MAX_LINE_BYTES + len(b"\r"):
             raise _too_long(path, line)
     if rest:
-        yield line, rest + b"\n"
+        yield line, without_marks(rest + b"\n")
 
 
 def _parse(block: bytes, path: str | os.PathLike[str], line: int) -> NDArray[np.uint64]:

@@ -71,7 +71,7 @@ class ColumnsJob(DocumentJob, frozen=True, kw_only=True):
 
     def _add_lines(self, part: DocumentPart, kinds: dict[str, Kind]) -> None:
         name = part.file.name
-        with part_line_blocks(part, self.reading.max_record_bytes) as blocks:
+        with part_line_blocks(part, self.reading.max_record_bytes, self.reading.encoding) as blocks:
             for lines in _joined(blocks):
                 rows = list(filter(self._has_text, members_of_lines(lines)))
                 try:

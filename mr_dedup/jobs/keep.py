@@ -137,7 +137,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
             rows = rows[kept[rows] | shown[rows]]
             wanted = starts[rows - (done - starts.size)]
             begin = 0
-            for lines in lines_at(part, wanted, options.max_record_bytes):
+            for lines in lines_at(part, wanted, options.max_record_bytes, options.encoding):
                 these = slice(begin, begin + len(lines))
                 begin += len(lines)
                 for index in np.flatnonzero(shown[rows[these]]).tolist():

@@ -130,6 +130,7 @@ class Reading(msgspec.Struct, frozen=True):
     max_record_size: int
     format: DocumentFormat | None
     max_page_seconds: float = MAX_PAGE_SECONDS
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         self.options()
@@ -140,6 +141,7 @@ class Reading(msgspec.Struct, frozen=True):
         return cls(
             tuple(options.id_names), options.text_name, options.html_name, options.html,
             options.max_record_bytes, format, options.max_page_seconds,
+            options.encoding,
         )  # fmt: skip
 
     def options(self) -> ReadOptions:
@@ -151,6 +153,7 @@ class Reading(msgspec.Struct, frozen=True):
             html=self.html,
             max_record_bytes=self.max_record_size,
             max_page_seconds=self.max_page_seconds,
+            encoding=self.encoding,
             strict=True,
         )
 

@@ -43,10 +43,10 @@ def is_binary(page: bytes, encoding: str) -> bool:
     if _SIGNATURE.match(page):
         return True
     sample = page[:_SAMPLE_BYTES]
-    if encoding == "utf-16":
+    if encoding in ("utf-16", "utf-32"):
         # with a byte order mark
         return False
-    if encoding.startswith("utf-16"):
+    if encoding.startswith(("utf-16", "utf-32")):
         text = sample.decode(encoding, "replace").rstrip("\0")
         return sum(map(_is_odd, text)) > len(text) * MAX_CONTROLS
     if not sample.strip(b"\0"):

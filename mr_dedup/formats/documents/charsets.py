@@ -28,6 +28,9 @@ _ALIASES = {
 }  # fmt: skip
 """Names that neither Python nor Resiliparse knows."""
 
+_NO_CHARSETS = ("utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape")
+"""Codecs of text that are no encodings of files; browsers do not read UTF-7 either."""
+
 
 @lru_cache(maxsize=256)
 def codec_of(charset: str | None) -> str | None:
@@ -66,10 +69,7 @@ def _text_codec(name: str) -> str | None:
     """Return Python's name of a codec of text; None for others, as rot13, and for UTF-7."""
     try:
         codec = codecs.lookup(name)
-        b"".decode(name)
+        b"aaaa".decode(name, "replace")
     except (LookupError, ValueError):
         return None
     return None if codec.name in _NO_CHARSETS else codec.name
-
-
-_NO_CHARSETS = ("utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined")

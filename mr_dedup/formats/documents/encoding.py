@@ -43,9 +43,9 @@ _MIN_DETECTED = 4
 """Bytes beyond ASCII from which on the detected encoding comes before windows-1252."""
 
 _MIN_HANGUL, _MIN_HANGUL_DETECTED = 16, 5
-"""Different characters of Hangul from which on a text is Korean, whatever is declared, or if nothing
-is: Hangul has the first bytes of half of the common characters of GBK, so that 16 of these are
-taken for it in one of 10,000 texts, and 5 in 5 %."""
+"""Different characters of Hangul from which on a text is Korean, whatever is declared, or detected:
+it has the first bytes of half of the common characters of GBK, so that 16 of these are taken for
+Hangul in one of 10,000 texts, and 5 in 5 %."""
 
 _DECLARED_BYTES = 4096
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
@@ -94,9 +94,8 @@ def encoding_of(data: bytes, charset: str | None = None, is_html: bool = True) -
         charset: what HTTP declared, if anything. A name that is not known counts as none.
         is_html: whether to look for a meta element.
     """
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            return encoding
+    if marked := encoding_of_mark(data):
+        return marked
     by_http = codec_of(charset)
     if by_http:
         by_http = extended(by_http, data)
@@ -112,6 +111,12 @@ def encoding_of(data: bytes, charset: str | None = None, is_html: bool = True) -
     if _is_nearly_utf8(data, is_declared="utf-8" in declared):
         return "utf-8"
     return _most_plausible(data, [name for name in declared if name not in _WIDE])
+
+
+def encoding_of_mark(data: bytes) -> str | None:
+    """Return the codec of the byte order mark that ``data`` begins with, and which removes it."""
+    marks = (name for mark, name in _BYTE_ORDER_MARKS.items() if data.startswith(mark))
+    return next(marks, None)
 
 
 def is_utf8(data: bytes) -> bool:

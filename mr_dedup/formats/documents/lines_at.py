@@ -18,7 +18,10 @@ _LINE_END = ord("\n")
 
 
 def lines_at(
-    part: DocumentPart, offsets: NDArray[np.int64], max_line_bytes: int
+    part: DocumentPart,
+    offsets: NDArray[np.int64],
+    max_line_bytes: int,
+    encoding: str | None = None,
 ) -> Iterator[pa.LargeBinaryArray]:
     """Yield copies of the lines of a part that begin at ``offsets``, those of a block at a time.
 
@@ -29,6 +32,7 @@ def lines_at(
         part: a part of a JSONL file.
         offsets: int64[n], ascending bytes of the content.
         max_line_bytes: as for ``line_blocks``.
+        encoding: that of the file, as for ``part_line_blocks``.
 
     Raises:
         FormatError: no line begins at an offset; and as ``line_blocks``.
@@ -36,7 +40,7 @@ def lines_at(
     done = 0
     if not offsets.size:
         return
-    with part_line_blocks(part, max_line_bytes) as blocks:
+    with part_line_blocks(part, max_line_bytes, encoding) as blocks:
         for block in blocks:
             stop = int(np.searchsorted(offsets, block.offset + block.size))
             if stop > done:

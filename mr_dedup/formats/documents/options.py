@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from mr_dedup.formats.documents.charsets import codec_of
+
 HtmlText = Literal["main", "page"]
 
 MAX_RECORD_BYTES = 64 << 20
@@ -36,6 +38,8 @@ class ReadOptions:
         html: how much of the HTML: the main content, or the whole page.
         fields: values to return with each document, as text.
         keep_records: whether to return the original records.
+        encoding: that of files of text and JSON lines without a byte order mark, and of HTML where
+            it agrees; None to detect that of text and HTML. Replaced by the name of the codec.
         max_record_bytes: larger records are rejected.
         max_page_seconds: the processor time that HTML may take for each MB, and once more for an
             eighth of one; pages that take longer are rejected.
@@ -49,6 +53,7 @@ class ReadOptions:
     html: HtmlText = "main"
     fields: Sequence[str] = ()
     keep_records: bool = False
+    encoding: str | None = None
     max_record_bytes: int = MAX_RECORD_BYTES
     max_page_seconds: float = MAX_PAGE_SECONDS
     batch_bytes: int = BATCH_BYTES
@@ -66,6 +71,11 @@ class ReadOptions:
         )
         if self.html not in get_args(HtmlText):
             raise ValueError(f"html: expected one of {get_args(HtmlText)}, got {self.html!r}")
+        if self.encoding is not None:
+            codec = codec_of(self.encoding)
+            if codec is None:
+                raise ValueError(f"encoding: no encoding is called {self.encoding!r}")
+            object.__setattr__(self, "encoding", codec)
         for parameter in ("max_record_bytes", "batch_bytes"):
             value = getattr(self, parameter)
             if not 1 <= value <= _MAX_BYTES:

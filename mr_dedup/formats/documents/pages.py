@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from functools import partial
 
 from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.binary_files import is_binary
-from mr_dedup.formats.documents.encoding import encoding_of
+from mr_dedup.formats.documents.encoding import encoding_of, encoding_of_mark
 from mr_dedup.formats.documents.html_process import Page
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report
-
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_page(
@@ -26,9 +23,9 @@ def read_page(
 ) -> Iterator[DocumentBatch]:
     """Add the document that ``content`` is to ``builder``; yield a batch if it is full.
 
-    HTML may be in any encoding; text must be UTF-8, or UTF-16 with a byte order mark. A file
-    larger than the options allow is rejected, without being read further. A binary file is skipped
-    and counted. The id is the name of the file; fields are null.
+    A file larger than the options allow is rejected, without being read further, and so is text
+    that is not in the encoding of the options. A binary file is skipped and counted. The id is the
+    name of the file; fields are null.
     """
     max_bytes = options.max_record_bytes
     data = content.read(max_bytes + 1)
@@ -37,7 +34,9 @@ def read_page(
         return
     # raises if the file is damaged at its end
     content.read(1)
-    encoding = encoding_of(data) if is_html else _encoding_of_text(data)
+    encoding = encoding_of(data, options.encoding, is_html)
+    if options.encoding and not is_html:
+        encoding = encoding_of_mark(data) or options.encoding
     if is_binary(data, encoding):
         report.skip("media_type")
         return
@@ -47,13 +46,9 @@ def read_page(
         builder.add_page(report.file, report.file, page, 0, reject, fields, data)
     else:
         try:
-            text = data.decode(encoding)
+            text = data.decode(encoding, "strict" if options.encoding else "replace")
         except UnicodeDecodeError as error:
             report.reject(error.start, f"is not {error.encoding.upper()}")
             return
         builder.add(report.file, report.file, text, 0, fields, data)
     yield from builder.full()
-
-
-def _encoding_of_text(data: bytes) -> str:
-    return "utf-16" if data.startswith(_UTF16_MARKS) else "utf-8-sig"

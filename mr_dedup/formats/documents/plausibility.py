@@ -13,8 +13,8 @@ from functools import cache
 
 # l, a, c, g: small letters of ASCII, other Latin, Cyrillic, Greek; L, A, C, G: capital ones;
 # h, r, t: Hebrew, Arabic, Thai; k, z, o: kana, hanzi, hangul; f, Z, O: those of them that are
-# rare; p: punctuation; q: that before words; s: symbols; m: combining characters; u: letters of other scripts;
-# n, v: marks above and below Thai letters, vowels before them; x: what is no character
+# rare; u: other scripts; p: punctuation; q: that before words; s: symbols; m: combining
+# characters; n, v: marks of Thai letters, vowels before them; x: what is no character
 _SCRIPTS = [
     (0x00, "l"), (0x80, "a"), (0x250, "u"), (0x370, "g"), (0x400, "c"), (0x530, "u"),
     (0x591, "h"), (0x600, "r"), (0x700, "u"), (0xE00, "t"), (0xE80, "u"), (0x1E00, "a"),

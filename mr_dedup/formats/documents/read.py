@@ -15,6 +15,7 @@ from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.documents.hadoop_lines import split_line_blocks
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
+from mr_dedup.formats.documents.transcoding import transcoded, transcoding_of
 from mr_dedup.formats.lines import LineBlock, line_blocks
 
 _DEFAULTS = ReadOptions()
@@ -120,7 +121,7 @@ def _read(
     elif file.format == "jsonl":
         from mr_dedup.formats.documents.jsonl import read_jsonl
 
-        with part_line_blocks(part, options.max_record_bytes) as blocks:
+        with part_line_blocks(part, options.max_record_bytes, options.encoding) as blocks:
             first_line = None if part.start or part.split else 1
             yield from read_jsonl(blocks, first_line, options, report, builder)
     else:
@@ -132,8 +133,14 @@ def _read(
 
 
 @contextlib.contextmanager
-def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterator[LineBlock]]:
-    """Open the lines of a part of a file of lines, as ``lines.line_blocks`` yields them."""
+def part_line_blocks(
+    part: DocumentPart, max_line_bytes: int, encoding: str | None = None
+) -> Iterator[Iterator[LineBlock]]:
+    """Open the lines of a part of a file of lines, as ``lines.line_blocks`` yields them, in UTF-8.
+
+    ``encoding`` is that of the file, unless it has a byte order mark. The first part of one that is
+    not in UTF-8 has all lines.
+    """
     file = part.file
     if part.split:
         # by descriptor: mrjob may have replaced sys.stdin in a task
@@ -141,4 +148,8 @@ def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterat
             yield split_line_blocks(stream, part.split, file.name, max_line_bytes)
     else:
         with open_content(file.local_path, file.name, file.compression) as content:
-            yield line_blocks(content, part.start, part.stop, max_line_bytes)
+            if codec := transcoding_of(content, encoding):
+                whole = transcoded(content, codec, file.name)
+                yield iter(()) if part.start else line_blocks(whole, 0, None, max_line_bytes)
+            else:
+                yield line_blocks(content, part.start, part.stop, max_line_bytes)
