@@ -140,4 +140,12 @@ def test_marks_before_lines_of_lists_are_skipped(capfd, tmp_path, monkeypatch):
     Path("f.txt").write_bytes(MARK + b"1\ta\n2\tb\n" + MARK + b"3\tc\r\n" + 2 * MARK + b"\n4\td")
     Command("convert").done(capfd, "f.txt", "-o", "f.longs")
     assert Path("f.longs").read_bytes() == b"".join(n.to_bytes(8, "big") for n in range(1, 5))
-    Command("index create").done(capfd, "i", "--named")
+    Command("index", "create").done(capfd, "made", "f.txt")
+    Path("ids.txt").write_bytes(MARK + b"a\n" + MARK + b"c\r\n" + MARK + b"d")
+    _, said = Command("index", "remove").done(capfd, "made", "ids.txt")
+    assert "3 ids, 3 of them removed, 1 in the index" in said
+    said, _ = Command("index", "query").done(capfd, "made", "f.txt", "-k", 0)
+    assert said == "a\nb\tb\nc\nd\n"
+    Path("urls.txt").write_bytes(MARK + b"http://a.b/\n" + MARK + b"http://a.b/\n")
+    said, _ = Command("urls", "filter").done(capfd, "--store", "store", "urls.txt")
+    assert said == "http://a.b/\n"
