@@ -58,7 +58,8 @@ _DECLARATION = re.compile(rb"charset|encoding", re.IGNORECASE)
 _ASCII = bytes(range(0x80))
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
-_SAMPLE_BYTES = 1 << 14
+_SAMPLE_BYTES, _WINDOW_BYTES, _CONTEXT_BYTES = 1 << 12, 1 << 16, 64
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 # two bytes before, of which the last may end a character, and one after
 _ASCII_RUN = re.compile(rb"(?<=[\x00-\x7f]{2})[\x00-\x7f]{64,}")
 
@@ -82,12 +83,13 @@ def encoding_of(data: bytes, charset: str | None = None, is_html: bool = True) -
        Where only East Asian encodings are declared, and decode the bytes too, there must be at
        least 4 continuation bytes, as few may be chance. ASCII is UTF-8, unless it is ISO-2022 or
        HZ by its escape sequences;
-    4. UTF-8 for bytes of which three quarters beyond ASCII are characters of UTF-8;
+    4. UTF-8 for bytes of which most beyond ASCII are characters of UTF-8;
     5. that of ``charset``, which HTTP declared, then that of the meta element or of the XML
        declaration: the first that makes plausible characters of all but a twentieth;
-    6. of these, East Asian ones and the detected one, that of the fewest implausible characters.
+    6. of these, the detected one and some others, that of the fewest implausible characters.
 
-    Linear in the bytes; detection and plausibility take 16 KiB, of what is not ASCII and around it.
+    Linear in the bytes; detection and plausibility take 4 KiB of what is not ASCII and around
+    it, from the 64 KiB after the first such byte.
 
     Args:
         data: the bytes.
@@ -164,14 +166,15 @@ def _escaped(data: bytes, declared: list[str]) -> str | None:
 
     A few bytes may be damaged.
     """
-    if b"\x1b$" not in data and b"~{" not in data:
+    # a single byte is searched for faster
+    is_iso = 0x1B in data and b"\x1b$" in data
+    if not is_iso and "hz" not in declared:
         return None
-    beyond_ascii = len(data.translate(None, _ASCII))
-    if beyond_ascii * 50 > len(data):
+    if len(data.translate(None, _ASCII)) * 50 > len(data):
         return None
-    if b"\x1b$" in data:
+    if is_iso:
         return "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_2"
-    return "hz" if "hz" in declared else None
+    return "hz"
 
 
 def _is_utf8_by_chance(data: bytes, declared: str) -> bool:
@@ -198,7 +201,7 @@ def _is_nearly_utf8(data: bytes, *, is_declared: bool) -> bool:
 
 def _most_plausible(data: bytes, declared: list[str]) -> str:
     """Return the encoding of bytes that are not UTF-8."""
-    sample = _ASCII_RUN.sub(b" ", _DECLARATION.sub(b"", data))[:_SAMPLE_BYTES]
+    sample = _sample(data)
     shares = {name: _share(sample, name) for name in declared}
     hangul = _hangul(sample)
     for name, share in shares.items():
@@ -211,10 +214,20 @@ def _most_plausible(data: bytes, declared: list[str]) -> str:
     is_short = len(sample.translate(None, _ASCII)) < _MIN_DETECTED
     for name in (*(["cp1252"] if is_short else []), _detected(sample), *_OTHERS):
         shares.setdefault(name, _share(sample, name))
+        if not shares[name] and not declared:
+            return name
     # what is declared is right unless another is much better
     best = min(shares.values()) * 2
     likely = next((name for name in declared if shares[name] <= best), None)
     return likely or min(shares, key=shares.__getitem__)
+
+
+def _sample(data: bytes) -> bytes:
+    """Return bytes that are not ASCII, and those around them."""
+    found = _NOT_ASCII.search(data)
+    begin = max(0, found.start() - _CONTEXT_BYTES) if found else 0
+    window = data[begin : begin + _WINDOW_BYTES]
+    return _ASCII_RUN.sub(b" ", _DECLARATION.sub(b"", window))[:_SAMPLE_BYTES]
 
 
 def _share(sample: bytes, encoding: str) -> float:
