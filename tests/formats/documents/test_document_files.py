@@ -139,6 +139,8 @@ def test_names_that_are_not_utf8_or_not_printable(tmp_path):
         (b"\xef\xbb\xbf" + "ü".encode(), "ü"),
         ("ü早".encode("utf-16"), "ü早"),
         (b"\xfe\xff" + "ü早".encode("utf-16-be"), "ü早"),
+        (b"\xff\xfea\0b", "a\ufffd"),
+        ("señor, año".encode("latin-1"), "señor, año"),
     ],
 )
 def test_text_files(tmp_path, content, text):
@@ -161,7 +163,7 @@ def test_text_files(tmp_path, content, text):
 def test_text_files_that_are_rejected(tmp_path, content, place, reason):
     path = tmp_path / "a.md"
     path.write_bytes(content)
-    reading = read(path, max_record_bytes=100)
+    reading = read(path, max_record_bytes=100, encoding="utf-8")
     assert reading.documents == []
     ((found_place, found_reason),) = reading.reasons
     assert found_reason.startswith(reason)

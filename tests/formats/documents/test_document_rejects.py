@@ -91,7 +91,7 @@ def test_no_reason_has_what_could_not_be_read_in_it(tmp_path):
     for name, content in files.items():
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        reading = read(path)
+        reading = read(path, encoding="utf-8")
         assert reading.rejects.count >= 1, name
         for reject in reading.rejects.listed:
             assert "secret" not in reject.reason, name
