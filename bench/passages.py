@@ -214,7 +214,7 @@ def _own(source: Path, results: Path, written: Written, memory: str) -> None:
 def _content(folder: Path) -> str:
     """Return a checksum of all files of a directory, one after another."""
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("[!.]*")):
         with path.open("rb") as file:
             while block := file.read(1 << 24):
                 digest.update(block)

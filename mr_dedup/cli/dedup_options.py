@@ -322,9 +322,9 @@ def refuse_changed(
     if work.remote:
         now += remote_identities(arguments.documents)
     # what is there no more was read before, or is a reject
-    known = {file[0]: tuple(file) for file in now}
+    names, unchanged = {file[0] for file in now}, set(map(tuple, now))
     for before in run["files"]:
-        if known.get(before[0], tuple(before)) != tuple(before):
+        if before[0] in names and tuple(before) not in unchanged:
             raise MrDedupError(f"{before[0]}: has other documents than when it was first read")
 
 

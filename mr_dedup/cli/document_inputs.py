@@ -269,7 +269,7 @@ def _described(
 
 def _is_split(arguments: argparse.Namespace) -> bool:
     """Return whether large files may be cut: in other encodings line ends are not a byte LF."""
-    return arguments.encoding is None
+    return getattr(arguments, "encoding", None) is None
 
 
 def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:

@@ -6,11 +6,10 @@ import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, TypedDict
+from typing import TYPE_CHECKING, BinaryIO, TypedDict
 
 import numpy as np
 import pyarrow as pa
-from typing_extensions import NotRequired
 
 from mr_dedup.errors import errors_naming
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
@@ -22,6 +21,9 @@ from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import SKIP_PHRASES, ReadCounts, Rejects, SkipReason
 from mr_dedup.jobs.contract import Counters, TaskInput
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 DOCUMENTS, TEXT_BYTES = "documents_read", "text_bytes"
 """The counters of documents, and of the bytes of their texts."""

@@ -335,6 +335,7 @@ class RemoteResult:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
+        require_writable(self.uri)
         lease = joined(parent_of(self.uri), f".{file_name(self.uri)}.lock")
         with Lease(lease, self.uri) as self._lease:
             yield

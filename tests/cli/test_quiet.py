@@ -19,7 +19,10 @@ ROWS = 200_000
 def folder(tmp_path, monkeypatch):
     """A directory with documents, fingerprints and URLs, in which commands run."""
     monkeypatch.chdir(tmp_path)
-    write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1))
+    write_jsonl(
+        tmp_path / "pages.jsonl",
+        [document for document in made_up_documents(1) if document["text"].strip()],
+    )
     np.arange(9, dtype=">u8").tofile("x.longs")
     (tmp_path / "urls.txt").write_text("http://a.example/\n")
     assert main(["index", "create", "seen", "pages.jsonl"]) == 0

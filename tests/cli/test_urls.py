@@ -90,7 +90,9 @@ def test_standard_input_is_unpacked_as_it_begins(tmp_path, packed, bytes_a_write
 
 def test_a_byte_order_mark_is_no_part_of_a_url(tmp_path):
     text = b"\xef\xbb\xbfhttp://a.org\n\xef\xbb\xbfhttp://b.org\nhttp://a.org\n"
-    assert piped(text, "filter", "--store", tmp_path / "a") == b"http://a.org\n"
+    # also in the middle, as in files that were concatenated
+    found = piped(text, "filter", "--store", tmp_path / "a")
+    assert found == b"http://a.org\nhttp://b.org\n"
     assert piped(text[:3], "filter", "--store", tmp_path / "b") == b""
 
 

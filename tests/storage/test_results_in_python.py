@@ -133,7 +133,8 @@ def test_damage_is_reported_by_the_uri(results, s3, scratch):
             read()
         assert str(raised.value).startswith(f"{uri}: cannot be read: ")
         assert str(scratch) not in str(raised.value)
-    assert there.why(here.decisions["id"][0].as_py())
+    with pytest.raises(mr_dedup.MrDedupError, match="cannot be read: "):
+        there.why(here.decisions["id"][0].as_py())
     assert list(scratch.iterdir()) == []
 
 

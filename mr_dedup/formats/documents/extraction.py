@@ -71,8 +71,8 @@ class Extraction:
     Example:
         >>> with Extraction() as extraction:
         ...     found = extraction.submit([Page(b"<p>One", "page")], seconds_per_mb=2)
-        ...     found.result()
-        [Extracted(text='One', reason='')]
+        ...     found.result()[0].text
+        'One'
     """
 
     def __init__(self, processes: int = 1, *, patience_seconds: float | None = None) -> None:

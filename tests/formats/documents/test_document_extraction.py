@@ -222,7 +222,7 @@ def test_other_rejects_and_documents_stay_between_pages(tmp_path, limit):
         if kind == 1:
             name.with_suffix(".txt").write_text(f"text {n}")
         elif kind == 2:
-            name.with_suffix(".txt").write_bytes(b"\xff\xfe\xfd")
+            name.with_suffix(".parquet").write_bytes(b"no Parquet")
         elif kind == 3:
             name.with_suffix(".jsonl").write_text(f'{{"text": "line {n}"}}\nno JSON\n')
         else:
