@@ -108,7 +108,9 @@ class UrlForm:
             folder, slash, name = path.rpartition("/")
             path = folder + slash if name.lower() in INDEX_NAMES else path
         parsed.pathname = path
-        parsed.search = self._query(parsed.search.removeprefix("?"))
+        # what is set loses one ? at its begin, as what is read has one
+        query = self._query(parsed.search.removeprefix("?"))
+        parsed.search = f"?{query}" if query else ""
         # the empty fragment is kept as its #
         fragment = parsed.hash if self.keep_fragments else ""
         parsed.hash = ""

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -153,6 +153,8 @@ def test_off_leaves_every_byte():
     ),
     st.sampled_from([PLAIN, FULL]),
 )
+@example("http://a.org/???", PLAIN)
+@example("http://a.org/??b&a#?", FULL)
 def test_the_form_of_a_form_is_itself(url, form):
     """And the reason why a URL is not in it can be said."""
     try:
