@@ -179,6 +179,8 @@ class LocalResult:
         """See ResultFolder.check."""
         out = self.out
         require_parent(out)
+        if os.path.lexists(self.work) and (self.work.is_symlink() or not self.work.is_dir()):
+            raise MrDedupError(f"{self.work}: not a directory of a run; remove it")
         if out.exists() and any(is_at_or_below(Path(name), out) for name in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         self._replaces = overwrite

@@ -125,3 +125,18 @@ def test_a_directory_in_the_way_is_not_removed(made, tmp_path, capfd):
     assert main(words) == 2
     assert ".out.old: not a result of mr-dedup" in capfd.readouterr().err
     assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("how", [[], ["--resume"], ["--overwrite"], ["--resume", "--overwrite"]])
+@pytest.mark.parametrize("name", ["dedup", "passages", "decontaminate"])
+def test_nothing_is_written_through_a_link_to_a_directory(made, tmp_path, capfd, name, how):
+    """By the name of what an unfinished run leaves."""
+    _, commands = made
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").write_text("mine")
+    (tmp_path / ".out.unfinished").symlink_to("precious")
+    before = files_of(tmp_path)
+    assert main([*map(str, commands[name]), "-o", str(tmp_path / "out"), *how]) == 2
+    assert ".out.unfinished: not a directory of a run; remove it" in capfd.readouterr().err
+    assert files_of(tmp_path) == before
+    assert not (tmp_path / "out").exists()
