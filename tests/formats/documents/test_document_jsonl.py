@@ -45,7 +45,7 @@ BAD = {
     b'{"id": "a", "text": "\xed\xa0\x80"}': "is not UTF-8",
     b'{"id": "a", "text": "b", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}": "is nested too",
     b'{"id": "a", "text": "b", "x": ' + b'{"x":' * 100_000: "is nested too",
-    b"\xff\xfe{\x00": "is not JSON",
+    b"\xff\xfd{\x00": "is not JSON",
 }
 
 
