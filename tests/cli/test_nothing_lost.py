@@ -1,9 +1,7 @@
 """Files of one name, and outputs in place of inputs: no document and no file of others is lost."""
 
 import json
-import re
 import shutil
-from pathlib import Path
 
 import pytest
 
