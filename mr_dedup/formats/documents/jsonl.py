@@ -115,8 +115,15 @@ class _Reader:
             if self._is_first:
                 head = bytes(block.buffer[begin : min(block.size, begin + HEAD_BYTES)])
                 if reason := spread_reason(head):
-                    self._reject(block.offset + begin, reason, rest_of_file=True)
-                    return False
+                    # records may follow an array that ends in its line
+                    is_whole = head.partition(b"\n")[0].rstrip(_BLANKS).endswith(b"]")
+                    self._reject(block.offset + begin, reason, rest_of_file=not is_whole)
+                    if not is_whole:
+                        return False
+                    self._is_first = False
+                    self._count(1)
+                    begin = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
+                    continue
             end = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
             self._read_line(bytes(block.buffer[begin:end]), block.offset + begin)
             begin = end

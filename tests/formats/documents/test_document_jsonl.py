@@ -30,6 +30,7 @@ BAD = {
     b'{"id": "a", "text": "b", "score": nan}': "is not JSON",
     b'{"id": "a", "text": "b", "more": "\\ud8zz"}': "is not JSON",
     b'{"id": "a", "text": Infinity}': "its 'text' is a number, not text",
+    b"[1, 2]": "is not as expected",
     b"null": "is not as expected",
     b'"text"': "is not as expected",
     b'{"id": "a", "text": 1}': "its 'text' is a number, not text",
