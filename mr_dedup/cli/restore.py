@@ -34,9 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     out = arguments.out
     with locked(out, print_warning):
-        refuse_existing_folder(out, arguments.overwrite)
-        if out.exists() and is_at_or_below(local_path(arguments.result), out):
+        is_replaced = out.exists() and arguments.overwrite
+        if is_replaced and is_at_or_below(local_path(arguments.result), out):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+        refuse_existing_folder(out, arguments.overwrite)
         files = files_of(arguments.result, arguments.scratch_settings)
         with folder_beside(out) as folder:
             made = folder / "restored"

@@ -50,8 +50,9 @@ def put_in_place(made: Path, out: Path, *, keeps_old: bool = False) -> None:
     """
     write_list(made)
     replaced = _aside_for(out)
+    is_replaced = os.path.lexists(out)
     try:
-        if os.path.lexists(out):
+        if is_replaced:
             remove_replaced(out)
             os.rename(out, replaced)  # noqa: PTH104 (a directory onto nothing)
             # by this name nobody adds files
@@ -61,7 +62,7 @@ def put_in_place(made: Path, out: Path, *, keeps_old: bool = False) -> None:
         if os.path.lexists(replaced) and not os.path.lexists(out):
             os.rename(replaced, out)  # noqa: PTH104
         raise
-    if not keeps_old:
+    if is_replaced and not keeps_old:
         remove_replaced(out)
 
 

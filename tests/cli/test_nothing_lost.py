@@ -32,7 +32,7 @@ def documents(name):
 
 def ids_in(folder):
     found = []
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(folder.rglob("[!.]*")):
         if path.is_file():
             found += [json.loads(line)["id"] for line in path.read_text().splitlines()]
     return sorted(found)
@@ -186,7 +186,7 @@ def test_restore_removes_nothing_of_others(folder, capfd):
     (folder / "project").mkdir()
     passages.messages(capfd, "a.jsonl", "-o", "project/cut", "--cut", "all")
     err = restore.mistake(capfd, "project/cut", "-o", "project", "--overwrite")
-    assert "project: not a result of mr-dedup" in err
+    assert "project: is read as well" in err
     (folder / ".fresh.old").mkdir()
     restore.messages(capfd, "project/cut", "-o", "fresh")
     assert (folder / ".fresh.old").is_dir()
