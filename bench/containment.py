@@ -168,7 +168,8 @@ def _written(documents: Sequence[Document], path: Path) -> Path:
 
 def _command(path: Path, out: Path, words: Sequence[str]) -> list[str]:
     command = [sys.executable, "-m", "mr_dedup", "dedup", str(path), "-o", str(out), "--overwrite"]
-    return [*command, *words]
+    # documents are contained by their words
+    return [*command, "--symbols=ignore", *words]
 
 
 def _deduplicated(documents: Sequence[Document], folder: Path, words: Sequence[str]) -> Path:

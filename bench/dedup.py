@@ -220,7 +220,8 @@ def _programs(corpus: Corpus, scratch: Path, text_dedup: str | None) -> dict[str
     files = [str(path) for path in corpus.files]
     out = scratch / "ours"
     ours = [sys.executable, "-m", "mr_dedup", "dedup", *files, "-o", str(out), "--overwrite"]
-    ours += [f"--shingles=words:{corpus.tokens}"]
+    # the true pairs are those of words
+    ours += [f"--shingles=words:{corpus.tokens}", "--symbols=ignore"]
     programs = {_OURS: Program(ours, lambda: _decisions(out))}
     for name in RIVALS:
         if importlib.util.find_spec(name.partition("-")[0]) is None:

@@ -12,7 +12,7 @@ from bench.field.tools.tool import Task, Tool
 
 def _tool(name: str, settings: str, *options: str) -> Tool:
     def command(task: Task) -> Sequence[str]:
-        words = [task.python, "-m", "mr_dedup", "dedup", str(task.corpus)]
+        words = [task.python, "-m", "mr_dedup", "dedup", str(task.corpus), "--symbols=ignore"]
         return [*words, "-o", str(task.out / "result"), "--quiet", *options]
 
     return Tool(name, OURS, settings, command, outcome=_outcome)
@@ -22,7 +22,7 @@ def _outcome(task: Task) -> Outcome:
     return decisions_of(task.out / "result" / "decisions")
 
 
-_COMPARED = "shingles of 3 words are compared, at least 0.8 is a duplicate"
+_COMPARED = "shingles of 3 words, no symbols, are compared, at least 0.8 is a duplicate"
 
 _METHODS = {
     "super-shingles": "super-shingles",
