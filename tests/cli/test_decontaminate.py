@@ -431,7 +431,7 @@ def test_documents_that_cannot_be_read_are_kept_with_the_reason(files, capfd, sm
     )
     assert code == 2
     assert "3 of 19 records could not be read, more than 10 %" in err
-    (files / "bad.jsonl").write_bytes(b"{\n" * 200)
+    (files / "bad.jsonl").write_bytes(b"{bad\n" * 200)
     error = run.mistake(
         capfd, files / "bad.jsonl", "--evals", files / "exam.jsonl", "-o", files / "none"
     )

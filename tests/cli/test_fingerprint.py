@@ -278,6 +278,7 @@ def hostile_set(folder: Path) -> None:
         gzip.compress(good % (8, 8)) + bomb(1 << 30) + gzip.compress(b"\n" + good % (9, 9))
     )
     (folder / "i_parquet.parquet").write_bytes(b"PAR1 is not all it takes PAR1")
+    # in another encoding than UTF-8
     (folder / "j_page.txt").write_bytes(b"\xfa\xfb\xfc not text")
 
 
@@ -310,12 +311,11 @@ def test_a_hostile_set_takes_bounded_memory_and_each_is_accounted_for(tmp_path, 
         "g_cut.warc": 1,
         "h_bomb.jsonl.gz": 1,
         "i_parquet.parquet": 1,
-        "j_page.txt": 1,
     }
     assert "gzip" in reasons["a_broken.jsonl.gz"][0]
     assert reasons["d_long_line.jsonl"] == ["is longer than 8388608 bytes"]
     ids = [id for id, _, _ in rows_of(out)]
-    assert {"3", "4", "6", "7", "8", "9", "e_deep.html", "urn:uuid:1"} <= set(ids)
+    assert {"3", "4", "6", "7", "8", "9", "e_deep.html", "urn:uuid:1", "j_page.txt"} <= set(ids)
     # of the broken file what stands before the damage
     assert 100 < len(ids) < 2000
     records = sum(reject.get("records", 1) for reject in rejects)

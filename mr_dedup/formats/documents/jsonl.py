@@ -115,10 +115,9 @@ class _Reader:
             if self._is_first:
                 head = bytes(block.buffer[begin : min(block.size, begin + HEAD_BYTES)])
                 if reason := spread_reason(head):
+                    self._reject(block.offset + begin, reason, rest_of_file=True)
                     # records may follow an array that ends in its line
-                    is_whole = head.partition(b"\n")[0].rstrip(_BLANKS).endswith(b"]")
-                    self._reject(block.offset + begin, reason, rest_of_file=not is_whole)
-                    if not is_whole:
+                    if not head.partition(b"\n")[0].rstrip(_BLANKS).endswith(b"]"):
                         return False
                     self._is_first = False
                     self._count(1)
@@ -318,7 +317,7 @@ def spread_reason(head: bytes) -> str | None:
 
     ``head`` is its beginning, of ``HEAD_BYTES`` or all of it. It is JSON over several lines if its
     first line that is not blank is a brace alone, or a comment and no other line is a record, or
-    begins an object that goes on in the next lines, as GeoJSON with a feature a line. So a damaged
+    begins a value that goes on in the next lines, as GeoJSON with a feature a line. So a damaged
     first line is a reject of its own.
 
     >>> spread_reason(b'{"a": 1}\\n{'), spread_reason(b'{"a":\\n{"a": 1}\\n{"a": 2}\\n')
@@ -328,8 +327,12 @@ def spread_reason(head: bytes) -> str | None:
     text = head.lstrip(_BLANKS).removeprefix(codecs.BOM_UTF8).lstrip(_BLANKS)
     first, _, rest = text.partition(b"\n")
     first = first.strip(_BLANKS)
-    if first.startswith(b"[") and (not first.endswith(b"]") or not rest.strip(_BLANKS)):
-        return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
+    opened = first[1:].lstrip(_BLANKS)
+    if first.startswith(b"["):
+        is_array = not rest.strip(_BLANKS) or not opened or opened.startswith(_COMMENTS)
+        if is_array or (not first.endswith(b"]") and _goes_on(text, first, is_cut)):
+            return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
+        return None
     opened = first.removeprefix(b"{").lstrip(_BLANKS)
     if not rest.strip(_BLANKS) or not first.startswith((b"{", *_COMMENTS)) or first.endswith(b"}"):
         return None
@@ -356,7 +359,7 @@ def _is_record(line: bytes) -> bool:
 
 
 def _goes_on(text: bytes, first: bytes, is_cut: bool) -> bool:
-    """Return whether the object that ``text`` begins with goes on after its ``first`` line."""
+    """Return whether the value that ``text`` begins with goes on after its ``first`` line."""
     shown = text.decode(errors="replace")
     try:
         json.JSONDecoder().raw_decode(shown)

@@ -470,3 +470,10 @@ def test_ids_of_every_kind_are_read_at_once(tmp_path):
             id or f"{path}:{at}" for id, at in zip(expected, places, strict=True)
         ]
         assert read(path, id_names=[]).ids == [f"{path}:{at}" for at in places]
+
+
+def test_a_first_line_that_is_damaged_to_look_like_an_array_loses_itself_alone(tmp_path):
+    path = write(tmp_path, b'["id": "a", "text": "b"}', b'{"id": "c", "text": "d"}')
+    reading = read(path)
+    assert reading.ids == ["c"]
+    assert [reject.rest_of_file for reject in reading.rejects.listed] == [False]
