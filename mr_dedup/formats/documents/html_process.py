@@ -36,7 +36,7 @@ _IDLE_SECONDS = 10
 """Without pages for so long the process ends."""
 
 _MAX_KEPT_BYTES = 512 << 20
-"""A process that has taken more memory than that at any time ends after the page."""
+"""A process that has more memory than that after a page ends."""
 
 _MAX_ADDRESS_BYTES = 4 << 30
 """Of memory that a page may take; the largest that `text_of_html` allows take a tenth of it."""
@@ -99,9 +99,15 @@ def serve(life: int) -> None:
             found = _encoded(page)
             signal.setitimer(signal.ITIMER_PROF, 0)
             write_frame(responses, found)
-            if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 > _MAX_KEPT_BYTES:
+            if _resident_bytes() > _MAX_KEPT_BYTES:
                 os._exit(RETIRED)
     os._exit(RETIRED)
+
+
+def _resident_bytes() -> int:
+    """Return the memory that this process has; ``ru_maxrss`` begins with that of its parent."""
+    with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 (for each page)
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def _prepare(life: int) -> None:

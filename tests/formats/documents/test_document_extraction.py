@@ -158,6 +158,24 @@ def test_processes_are_used_again(no_idle_processes):
     assert texts([[Page(b"<p>c", "page")]]) == [("c", "")]
 
 
+LARGE = """
+from mr_dedup.formats.documents import extraction
+from mr_dedup.formats.documents.html_process import Page
+memory = bytearray(b"x") * (600 << 20)
+seen = set()
+with extraction.Extraction() as extracting:
+    for _ in range(5):
+        assert extracting.submit([Page(b"<p>a", "page")] * 2, 2).result()[1].text == "a"
+        seen |= {process._process.pid for process in extraction._started}
+assert len(seen) == 1, seen
+"""
+
+
+def test_a_process_is_used_again_however_large_its_parent_is():
+    """The system counts memory of a process from that of the one that started it."""
+    subprocess.run([sys.executable, "-c", LARGE], check=True, timeout=60)
+
+
 def test_closing_ends_what_is_extracted(no_idle_processes):
     with Extraction(2) as extracting:
         futures = [extracting.submit([Page(SLOW.encode(), "main")], 600) for _ in range(3)]
