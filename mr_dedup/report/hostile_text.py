@@ -43,9 +43,4 @@ def shown_name(name: str, max_characters: int = 100) -> str:
         tail = tail[max(0, tail.find("/")) :]
         head = name[: max_characters - 1 - len(tail)]
         name = f"{head}…{tail}"
-    return full_name(name)
-
-
-def full_name(name: str) -> str:
-    """Return ``name`` for display on one line."""
     return _INVISIBLE.sub(_REPLACEMENT, name.translate(_PICTURES))

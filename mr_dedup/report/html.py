@@ -17,7 +17,7 @@ from markupsafe import Markup
 from mr_dedup.report.data import Cluster, ReportData, Sample
 from mr_dedup.report.differences import Comparison, compare
 from mr_dedup.report.histograms import Histogram
-from mr_dedup.report.hostile_text import full_name, shown_name, shown_text
+from mr_dedup.report.hostile_text import shown_name, shown_text
 from mr_dedup.report.plots import column_plot
 
 _MAX_ROWS = 100
@@ -88,7 +88,7 @@ def template(name: str) -> Template:
         percent=lambda share: f"{math.floor(share * 10_000) / 10_000:.2%}",
         size=_size,
         name=shown_name,
-        full_name=full_name,
+        long_name=functools.partial(shown_name, max_characters=200),
         text=shown_text,
         wrappable=_wrappable,
     )

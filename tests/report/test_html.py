@@ -361,7 +361,7 @@ def test_a_page_of_the_longest_texts_is_bounded():
         Sample("&" * 999, "<" * 999, 0, 0.8, text, text.replace("&", '"')) for _ in range(200)
     ]
     clusters = [Cluster(n, 9, 1, ["&" * 999] * 5, 0, 0.8, samples[:3]) for n in range(999)]
-    assert len(written(report(clusters=clusters, shares=[]))) < 6_000_000
+    assert len(written(report(clusters=clusters, shares=[]))) < 7_000_000
 
 
 def test_hostile_text_everywhere():
@@ -374,7 +374,11 @@ def test_hostile_text_everywhere():
         + "\N{REPLACEMENT CHARACTER}" * 2 + " \N{REPLACEMENT CHARACTER}␍"
     )  # fmt: skip
     names = [shown(element) for element in elements(page).iter("bdi")]
-    assert names == [expected] * len(names)
+    cut = f"{expected[:50]}…{expected[-49:]}"
+    assert names == [cut] * len(names)
+    titles = [element.get("title") for element in elements(page).iter("bdi")]
+    assert set(titles) <= {expected, None}
+    assert expected in titles
     assert len(names) == NAMES
     (text,) = (e for e in elements(page).iter("div") if e.get("class") == "text")
     assert shown(text).startswith(expected)
@@ -410,7 +414,7 @@ def test_a_long_id_keeps_its_ends():
     page = written(report(title="a" * 5000 + "b" * 5000))
     title = shown(next(elements(page).iter("h1")))
     assert re.fullmatch("a+…b+", title)
-    assert len(title) == 200
+    assert len(title) == 100
 
 
 def test_equal_data_make_equal_bytes_in_any_process():

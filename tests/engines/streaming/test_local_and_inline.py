@@ -16,6 +16,7 @@ from mrjob.step import MRStep
 
 from mr_dedup.engines import streaming
 from mr_dedup.errors import MAX_MESSAGE, FormatError, MrDedupError, OutOfMemoryError
+from mr_dedup.formats.documents import extraction
 
 LOCAL_AND_INLINE = pytest.mark.parametrize("runner", streaming.RUNNERS)
 
@@ -109,6 +110,8 @@ def nothing_left(tmp_path, monkeypatch):
     folder = tmp_path / "temporary files"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
+    # idle processes of tests before
+    extraction._end_all()
     yield
     assert list(folder.iterdir()) == []
     with pytest.raises(ChildProcessError):
