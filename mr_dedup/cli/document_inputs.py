@@ -352,12 +352,12 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:
     """Return whether the chunk is one file whose format its ending or an option states."""
-    from mr_dedup.formats.documents.chunks import is_spread
+    from mr_dedup.formats.documents.chunks import is_no_json_lines
     from mr_dedup.formats.documents.files import format_by_ending
 
     file = chunk.parts[0].file
     assert isinstance(file.path, Path)
-    if file.unreadable or not os.access(file.path, os.R_OK) or is_spread(file):
+    if file.unreadable or not os.access(file.path, os.R_OK) or is_no_json_lines(file):
         return False
     known = arguments.format is not None or format_by_ending(file.path.name) == file.format
     return len(chunk.parts) == 1 and known

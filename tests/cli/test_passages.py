@@ -346,7 +346,7 @@ def test_what_is_no_documents_is_refused(capfd, tmp_path, lines):
     code, _, err = passages(capfd, tmp_path / "a.jsonl", "-o", tmp_path / "out")
     assert code == 2
     assert "a.jsonl" in err
-    assert "is not JSON" in err
+    assert "not JSON" in err
     assert sorted(path.name for path in tmp_path.iterdir()) in (
         ["a.jsonl"],
         [".out.lock", "a.jsonl"],

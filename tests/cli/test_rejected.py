@@ -161,6 +161,50 @@ def test_what_is_not_lines_is_said(folder, capfd, runner, content, said):
     assert not list(folder.glob(".*"))
 
 
+OTHER_FORMATS = {
+    "is HTML": b"<!DOCTYPE html>\n<style>\n{ color: red }\n</style>\n" + b"<p>words</p>\n" * 9000,
+    "is XML": b'<?xml version="1.0"?>\n<rows>\n' + b"<row>words</row>\n" * 90 + b"</rows>",
+    "is a table with commas": b"id,text\n" + b'1,"words, and others"\n'.replace(b", ", b" ") * 90,
+    "is a table with tabs": b"id\ttext\n" + b"1\twords\n" * 90,
+    "is text": b"--- one\nid: a\ntext: words\n" * 90,
+    "is PDF": b"%PDF-1.4\n" + b"1 0 obj\n<< /Type /Catalog >>\nendobj\n" * 90,
+    "is Parquet": b"PAR1\x15\x04" + b"words\n" * 90,
+    "is gzip data": gzip.compress(b'{"text": "words"}\n' * 90),
+    "is an SQLite database": b"SQLite format 3\0\x10\0\n" + b"words\n" * 90,
+    "is binary data": random.Random(1).randbytes(9000),
+}
+
+
+@pytest.mark.parametrize("reason", OTHER_FORMATS)
+def test_files_of_other_formats_are_one_reject_each(folder, capfd, reason):
+    (folder / "x").mkdir()
+    (folder / "x" / "b.jsonl").write_text(lines_of(*(named(n, text=f"a {n}") for n in range(20))))
+    for name in "a.jsonl", "c.json":
+        (folder / "x" / name).write_bytes(OTHER_FORMATS[reason])
+    code, captured = run(capfd, "dedup", "x", "inline", "--max-rejected", "70%")
+    assert code == 0, captured.err
+    assert "files: 3, documents: 20, rejected: 2, files not read to the end: 2" in captured.err
+    assert f"a.jsonl, line 1 (byte 0): {reason}" in captured.err
+    (folder / "x" / "b.jsonl").unlink()
+    code, captured = run(capfd, "dedup", "x", "inline", "--overwrite")
+    assert code == 2
+    assert f"none of 2 files could be read; the first, a.jsonl, line 1 (byte 0): {reason}" in (
+        error(captured)
+    )
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"\xff\0\n" * 40, b"no JSON\n" * 5, b"<p>rest</p>" * 9000 + b"\n", b"a,b\n<"]
+)
+def test_damaged_lines_before_records_are_rejects_of_their_own(folder, capfd, damaged):
+    records = lines_of(*(named(n, text=f"one two {n}") for n in range(20))).encode()
+    (folder / "x.jsonl").write_bytes(damaged + b"\n" + records)
+    code, captured = run(capfd, "dedup", "x.jsonl", "inline", "--max-rejected", "1")
+    assert code == 0, captured.err
+    assert "documents: 20" in captured.err
+    assert "to their end" not in captured.err
+
+
 def test_names_of_fields_are_bounded(folder, capfd):
     document = {f"{n}{'x' * 1000}\n": "y" for n in range(10_000)}
     (folder / "x.jsonl").write_text(lines_of(document))

@@ -303,7 +303,7 @@ def test_what_a_killed_task_was_writing_is_not_published(
 def test_nothing_read_and_nothing_at_all(capfd, sharded, tmp_path):
     sharded()
     bad = tmp_path / "bad.jsonl"
-    bad.write_text("no JSON\n" * 5)
+    bad.write_text("{no JSON\n" * 5)
     said = dedup(capfd, bad, "-o", tmp_path / "out")[2].splitlines()[-1]
     assert said.startswith("mr-dedup: error: none of 5 records could be read; the first, ")
     assert not (tmp_path / ".out.unfinished").exists()

@@ -55,7 +55,7 @@ def test_a_store_that_refuses_is_one_line(made, s3, quick, capfd, tmp_path):
         said = failed(capfd, *command, of("pages"), "-o", out)
         name = Path(pages_in(made)[0]).name
         assert said.startswith(
-            f"mr-dedup: error: none of 4 records could be read; the first, {name}: access denied"
+            f"mr-dedup: error: none of 4 files could be read; the first, {name}: access denied"
         ), said
         assert not out.exists()
     said = failed(capfd, "distance", first, first)

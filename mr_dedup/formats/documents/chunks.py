@@ -89,23 +89,23 @@ def document_parts(file: DocumentFile, size_bytes: int) -> list[DocumentPart]:
     else:
         count = max(1, -(-size // size_bytes))
         edges = [size * number // count for number in range(count + 1)]
-        if count > 1 and is_spread(file):
+        if count > 1 and is_no_json_lines(file):
             return [file.whole()]
     # the last one is open: the file may have grown
     stops = [*edges[1:-1], None]
     return [DocumentPart(file, *edge) for edge in zip(edges, stops, strict=False)]
 
 
-def is_spread(file: DocumentFile) -> bool:
-    """Return whether a file is JSON over several lines: its reader rejects it as one."""
-    from mr_dedup.formats.documents.jsonl import HEAD_BYTES, spread_reason
+def is_no_json_lines(file: DocumentFile) -> bool:
+    """Return whether a file is not JSON lines by its beginning: its reader rejects it as one."""
+    from mr_dedup.formats.documents.jsonl import HEAD_BYTES, file_reason
 
     is_named_so = file.remote is None or file.name.lower().endswith(".json")
     if file.format != "jsonl" or file.is_standard_input or not is_named_so:
         # lines by their ending: no request to a store for each
         return False
     with reading(file.name), _source(file).open("rb", buffering=0) as content:
-        return spread_reason(content.read(HEAD_BYTES) or b"") is not None
+        return file_reason(content.read(HEAD_BYTES) or b"") is not None
 
 
 def _source(file: DocumentFile) -> Path | RangeSource:

@@ -23,7 +23,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch, are_blank
+from mr_dedup.formats.documents.binary_files import binary_format, is_binary
 from mr_dedup.formats.documents.html_process import Page
+from mr_dedup.formats.documents.http_body import looks_like_html
 from mr_dedup.formats.documents.json_members import (
     PLACEHOLDERS,
     all_member_spans,
@@ -58,8 +60,7 @@ def read_jsonl(
     than the options allow, is not JSON (RFC 8259, but for NaN, Infinity and halves of surrogate
     pairs where they are not read) or not an object, has no text, or one that is not Unicode. Ids
     may be of any type that has a form as text. A document without an id, or with an empty one,
-    gets the id ``FILE:OFFSET``. A file that is JSON but not lines of it, as ``spread_reason`` says,
-    is one reject.
+    gets the id ``FILE:OFFSET``. A file of another format, as ``file_reason`` says, is one reject.
 
     Args:
         blocks: the lines.
@@ -114,10 +115,11 @@ class _Reader:
             begin = self._after_marks(block, begin)
             if self._is_first:
                 head = bytes(block.buffer[begin : min(block.size, begin + HEAD_BYTES)])
-                if reason := spread_reason(head):
+                if reason := file_reason(head):
                     self._reject(block.offset + begin, reason, rest_of_file=True)
                     # records may follow an array that ends in its line
-                    if not head.partition(b"\n")[0].rstrip(_BLANKS).endswith(b"]"):
+                    first = head.partition(b"\n")[0].strip(_BLANKS)
+                    if not (first.startswith(b"[") and first.endswith(b"]")):
                         return False
                     self._is_first = False
                     self._count(1)
@@ -312,19 +314,59 @@ HEAD_BYTES = 1 << 16
 _COMMENTS = (b"//", b"/*", b"#")
 
 
-def spread_reason(head: bytes) -> str | None:
-    """Return the reason to reject a file that is not JSON Lines but other JSON, else None.
+_MIN_LINES = 3
+"""Of a file of fewer lines that are no records each may be a damaged record."""
 
-    ``head`` is its beginning, of ``HEAD_BYTES`` or all of it. It is JSON over several lines if its
-    first line that is not blank is a brace alone, or a comment and no other line is a record, or
-    begins a value that goes on in the next lines, as GeoJSON with a feature a line. So a damaged
-    first line is a reject of its own.
 
-    >>> spread_reason(b'{"a": 1}\\n{'), spread_reason(b'{"a":\\n{"a": 1}\\n{"a": 2}\\n')
-    (None, None)
+def file_reason(head: bytes) -> str | None:
+    """Return the reason to reject a file as a whole that is not JSON lines, else None.
+
+    ``head`` is its beginning, of ``HEAD_BYTES`` or all of it. It is JSON over several lines, see
+    ``_spread_reason``, or another format if it does not begin as JSON, no line is a record, and its
+    first bytes are those of a binary file, HTML or XML, or there are three lines or more.
+
+    >>> file_reason(b"<!DOCTYPE html>\\n<p>Not found</p>")
+    'is HTML, not JSON lines'
+    >>> file_reason(b'\\xff damaged\\nas well\\n{"text": "a record"}\\n')
     """
     is_cut = len(head) >= HEAD_BYTES
     text = head.lstrip(_BLANKS).removeprefix(codecs.BOM_UTF8).lstrip(_BLANKS)
+    if text.startswith((b"{", b"[", *_COMMENTS)):
+        return _spread_reason(text, is_cut)
+    if not text or _has_record(text, is_cut):
+        return None
+    kind = binary_format(head)
+    last = text.rpartition(b"\n")[2].lstrip(_BLANKS)
+    if kind is None and is_cut and (len(last) == len(text) or last.startswith(b"{")):
+        # a record may follow a line whose beginning is lost
+        return None
+    if kind is None and is_binary(head, "utf-8"):
+        kind = "binary data"
+    if kind is None and text.startswith(b"<"):
+        kind = "HTML" if looks_like_html(text) and not text.startswith(b"<?xml") else "XML"
+    if kind is not None:
+        return f"is {kind}, not JSON lines"
+    lines = [line for line in text.split(b"\n") if line.strip(_BLANKS)]
+    if len(lines) < _MIN_LINES or any(line.lstrip(_BLANKS).startswith(b"{") for line in lines):
+        return None
+    for separator, name in _SEPARATORS.items():
+        if 0 < lines[0].count(separator) == lines[1].count(separator):
+            return f"is a table with {name} between columns, not JSON lines"
+    return "is text, not JSON lines: none of its first lines is a record"
+
+
+_SEPARATORS = {b"\t": "tabs", b",": "commas", b";": "semicolons", b"|": "bars"}
+
+
+def _spread_reason(text: bytes, is_cut: bool) -> str | None:
+    """Return the reason to reject a file that is not JSON Lines but other JSON, else None.
+
+    It is JSON over several lines if its first line is a brace alone, or a comment and no other line
+    is a record, or begins a value that goes on in the next lines, as GeoJSON with a feature a line.
+    So a damaged first line is a reject of its own.
+
+    >>> _spread_reason(b'{"a":\\n{"a": 1}\\n{"a": 2}\\n', False)
+    """
     first, _, rest = text.partition(b"\n")
     first = first.strip(_BLANKS)
     opened = first[1:].lstrip(_BLANKS)

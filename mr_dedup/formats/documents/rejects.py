@@ -91,6 +91,7 @@ class ReadCounts:
         without_text: records whose text is null; ``first_without_text`` is the first, and
             ``other_fields`` counts the fields that may contain their texts.
         empty: documents whose text is empty or white space.
+        whole_files: rejects that stand for a file, or its rest, with an unknown number of records.
         unusable_ids: documents with an id that has no form as text, named by their position.
     """
 
@@ -106,6 +107,7 @@ class ReadCounts:
     first_without_text: Reject | None = None
     other_fields: Counter[str] = field(default_factory=Counter)
     empty: int = 0
+    whole_files: int = 0
     unusable_ids: int = 0
 
     def add(self, reject: Reject) -> None:
@@ -119,6 +121,8 @@ class ReadCounts:
         self.first = self.first or reject
         self.rejected += reject.records
         self._count_field(self.text_fields, reject)
+        if reject.records == 1 and (reject.rest_of_file or reject.position is None):
+            self.whole_files += 1
         if reject.rest_of_file:
             self.first_incomplete = self.first_incomplete or reject
             self.incomplete_files += 1
@@ -166,7 +170,8 @@ class ReadCounts:
             return
         message = f"no document was read: {first}"
         if self.rejects > 1:
-            message = f"none of {records:,} records could be read; the first, {first}"
+            unit = "files" if self.whole_files == records else "records"
+            message = f"none of {records:,} {unit} could be read; the first, {first}"
         raise NothingReadError(message, first.text_field)
 
     def require_few_rejected(self, max_share: float) -> None:
