@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 MAX_MESSAGE = 2000
@@ -43,6 +43,28 @@ def newer(version: int, known: int) -> str:
     'version 4 is newer than this mr_dedup reads (3); upgrade mr_dedup'
     """
     return f"version {version} is newer than this mr_dedup reads ({known}); upgrade mr_dedup"
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message that names the most similar one, if there is one.
+
+    >>> suggestion("newst", ["oldest", "newest"]), suggestion("x", ["oldest", "newest"])
+    ('; did you mean newest?', '')
+    """
+    # 10 ms, of commands that fail
+    import difflib
+
+    similar = difflib.get_close_matches(name, list(names), 1)
+    return f"; did you mean {similar[0]}?" if similar else ""
+
+
+def not_one_of(name: str, names: Sequence[str]) -> str:
+    """Return the end of a message on a value that is not one of the known ones.
+
+    >>> not_one_of("wrds", ["words", "characters"])
+    "one of words, characters, not 'wrds'; did you mean words?"
+    """
+    return f"one of {', '.join(names)}, not {name!r}{suggestion(name, names)}"
 
 
 class MrDedupError(Exception):

@@ -63,7 +63,7 @@ from mr_dedup.cli.result_inputs import prepared, result_folder
 from mr_dedup.cli.resumable_results import is_complete, open_result, resumable
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message, print_warning
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, suggestion
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -249,7 +249,7 @@ def _run_locked(
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))
-    _warn_of_fields(arguments, summary)
+    _warn_of_fields(arguments, work, summary)
     for line in warning_lines(warnings):
         print_warning(line)
     check_result_rejected(arguments, folder)
@@ -264,13 +264,17 @@ def _fields_named(arguments: argparse.Namespace, work: DocumentInputs) -> Iterat
     try:
         yield
     except FieldError as error:
-        is_missing = isinstance(error, MissingFieldError)
-        there = _fields_that_exist(arguments, work) if is_missing else ""
+        there = ""
+        if isinstance(error, MissingFieldError):
+            there = _fields_that_exist(arguments, work, error.field)
         raise MrDedupError(f"{error.option}: {error}{there}") from error
 
 
-def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> str:
-    """Return the fields of the first document, as the end of a message; "" if they are unknown."""
+def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs, missing: str) -> str:
+    """Return the fields of the first document, as the end of a message; "" if they are unknown.
+
+    The one that is most like the ``missing`` field is suggested.
+    """
     from mr_dedup.formats.documents.field_names import field_names
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.formats.documents.rejects import listed_names
@@ -280,10 +284,14 @@ def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> s
         with contextlib.suppress(MrDedupError):
             file = DocumentFile.detect(work.paths[0], format=arguments.format)
             names = field_names(file, read_options(arguments))
-    return f"; the first has {listed_names(names)}" if names else ""
+    if not names:
+        return ""
+    return f"; the first has {listed_names(names)}{suggestion(missing, names)}"
 
 
-def _warn_of_fields(arguments: argparse.Namespace, summary: StageSummary) -> None:
+def _warn_of_fields(
+    arguments: argparse.Namespace, work: DocumentInputs, summary: StageSummary
+) -> None:
     for step, count in summary.get("documents_unordered", {}).items():
         kind, _, field = step.partition(":")
         value = "time" if kind in ("newest", "oldest") else "number"
@@ -293,4 +301,5 @@ def _warn_of_fields(arguments: argparse.Namespace, summary: StageSummary) -> Non
         )
     if summary.get("documents_without_id") == summary["documents_read"] > 0:
         fields = " or ".join(arguments.id_field)
-        print_warning(f"no record has the field {fields}; ids are positions")
+        there = _fields_that_exist(arguments, work, arguments.id_field[0])
+        print_warning(f"no record has the field {fields}; ids are positions{there}")

@@ -40,7 +40,7 @@ from mr_dedup.cli.remote_files import (
     output_file,
 )
 from mr_dedup.cli.streams import print_message, printable
-from mr_dedup.errors import MrDedupError, usage_errors
+from mr_dedup.errors import MrDedupError, not_one_of, usage_errors
 
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import IndexInput
@@ -328,7 +328,7 @@ def _compact(arguments: argparse.Namespace) -> int:
         _report_cut(index)
         names = ["auto", *designs_for(index.k)]
         if arguments.design not in (None, *names):
-            raise MrDedupError(f"--design: must be one of {', '.join(names)}")
+            raise MrDedupError(f"--design: must be {not_one_of(arguments.design, names)}")
         index.compact(arguments.design)
         stats = index.stats()
     print_message(

@@ -192,15 +192,29 @@ def _complete(argv: Sequence[str], is_own_process: bool) -> int:
         return EXIT_USAGE
     if argv[0] == "help":
         argv = [*argv[1:], "--help"]
+    # for usage errors too, and interrupts
+    with messages_as_json(_is_json_wanted(argv)):
+        return _completed(argv, is_own_process)
+
+
+def _is_json_wanted(argv: Sequence[str]) -> bool:
+    """Return whether a command line that may not be valid asks for messages as JSON."""
+    for arg, following in zip(argv, [*argv[1:], ""], strict=True):
+        name, equals, value = arg.partition("=")
+        # argparse takes abbreviations
+        if name.startswith("--lo") and "--log-format".startswith(name):
+            return (value if equals else following) == "json"
+    return False
+
+
+def _completed(argv: Sequence[str], is_own_process: bool) -> int:
+    """Complete a command line of some arguments."""
     try:
         try:
             arguments = _parsed(argv)
             if is_own_process:
                 leave_out_pandas()
-            with (
-                quiet_messages(arguments.quiet),
-                messages_as_json(arguments.log_format == "json"),
-            ):
+            with quiet_messages(arguments.quiet):
                 return _finish(_run(arguments))
         except SystemExit as ended:
             # argparse has printed help, the version or a usage error

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from mr_dedup.cli.streams import coloured
+from mr_dedup.cli.streams import are_messages_json, coloured, print_message
+from mr_dedup.errors import suggestion
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -32,13 +32,17 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print a usage error in one line, and exit; the usage of most commands is long."""
-        self.exit(2, f"{self.prog}: {coloured(f'error: {message}')}; see {self.prog} --help\n")
+        hint = f"see {self.prog} --help"
+        if are_messages_json():
+            print_message(f"error: {message}; {hint}")
+            self.exit(2)
+        self.exit(2, f"{self.prog}: {coloured(f'error: {message}')}; {hint}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += _suggestion(str(value), map(str, action.choices or ()))
+            error.message += suggestion(str(value), map(str, action.choices or ()))
             raise
 
     def _refuse_unknown(self, args: Sequence[str]) -> None:
@@ -52,7 +56,7 @@ class CommandParser(argparse.ArgumentParser):
             if name == "--":
                 return
             if name.startswith("--") and not any(option.startswith(name) for option in options):
-                self.error(f"unrecognized arguments: {name}{_suggestion(name, options)}")
+                self.error(f"unrecognized arguments: {name}{suggestion(name, options)}")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -79,9 +83,3 @@ class CommandParser(argparse.ArgumentParser):
             self.error(str(error))
         setattr(namespace, action.dest, [*(getattr(namespace, action.dest) or ()), *values])
         return namespace, []
-
-
-def _suggestion(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message that names the most similar one, if there is one."""
-    similar = difflib.get_close_matches(name, list(names), 1)
-    return f"; did you mean {similar[0]}?" if similar else ""

@@ -8,6 +8,7 @@ from functools import partial
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.cli.on_cluster import add_cluster_arguments
 from mr_dedup.cli.streams import counted
+from mr_dedup.errors import suggestion
 
 RUNNERS = ("auto", "inline", "local", "hadoop", "emr", "spark")
 
@@ -79,5 +80,7 @@ def _runner_name(command: str, runners: tuple[str, ...], text: str) -> str:
             f"mr-dedup {command} does not run on {text}; it supports {', '.join(RUNNERS[1:])}"
         )
     if text not in runners:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(runners)}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not one of {', '.join(runners)}{suggestion(text, runners)}"
+        )
     return text

@@ -220,6 +220,11 @@ def messages_as_json(wanted: bool) -> Iterator[None]:
         logger.level, logger.propagate = before
 
 
+def are_messages_json() -> bool:
+    """Return whether messages are printed as lines of JSON."""
+    return _as_json.is_set()
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number of things with their name: ``1 file``, ``2,000 files``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

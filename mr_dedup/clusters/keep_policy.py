@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, not_one_of
 
 _UP, _DOWN = "ascending", "descending"
 
@@ -44,6 +44,7 @@ class MissingFieldError(FieldError):
     def __init__(
         self, field: str, option: str = "--keep", reason: str = ", which decides what is kept"
     ) -> None:
+        self.field = field
         super().__init__(option, f"no document has the field {field}{reason}")
 
 
@@ -62,8 +63,7 @@ class Preference:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            names = ", ".join(KINDS)
-            raise ValueError(f"a preference is one of {names}, not {self.kind!r}")
+            raise ValueError(f"a preference is {not_one_of(self.kind, KINDS)}")
         takes_field = self.kind in _READ or self.kind in _BY_VALUES
         if takes_field and not self.field:
             raise ValueError(f"{self.kind} needs a field, as in {self.kind}:date")

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, not_one_of
 
 _LANGUAGES: dict[str, Callable[[], Iterable[str]]] = {
     "stop_words": lambda: load_package("stopwordsiso").langs(),
@@ -50,4 +50,4 @@ def check_language(parameter: str, language: str | None) -> None:
         return
     known = sorted(_LANGUAGES[parameter]())
     if language not in known:
-        raise ValueError(f"{parameter} must be one of {', '.join(known)}, not {language!r}")
+        raise ValueError(f"{parameter} must be {not_one_of(language, known)}")

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.errors import not_one_of
 from mr_dedup.features.languages import check_language
 from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
 
@@ -95,19 +96,17 @@ class FeatureOptions:
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
-            raise ValueError(f"unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
+            raise ValueError(f"unit must be {not_one_of(self.unit, UNITS)}")
         if self.unit == "auto":
             object.__setattr__(self, "length", LENGTH_BY_SCRIPT)
         elif not 1 <= self.length <= MAX_LENGTH:
             raise ValueError(f"length must be from 1 to {MAX_LENGTH}, not {self.length}")
         if self.weighting not in WEIGHTINGS:
-            names = ", ".join(WEIGHTINGS)
-            raise ValueError(f"weighting must be one of {names}, not {self.weighting!r}")
+            raise ValueError(f"weighting must be {not_one_of(self.weighting, WEIGHTINGS)}")
         if self.normalize not in NORMALIZATIONS:
-            names = ", ".join(NORMALIZATIONS)
-            raise ValueError(f"normalize must be one of {names}, not {self.normalize!r}")
+            raise ValueError(f"normalize must be {not_one_of(self.normalize, NORMALIZATIONS)}")
         if self.symbols not in SYMBOLS:
-            raise ValueError(f"symbols must be one of {', '.join(SYMBOLS)}, not {self.symbols!r}")
+            raise ValueError(f"symbols must be {not_one_of(self.symbols, SYMBOLS)}")
         check_language("stop_words", self.stop_words)
         check_language("stem", self.stem)
         check_language("segment", self.segment)

@@ -5,12 +5,17 @@ looked up whose metadata is damaged.
 
 Views of strings and bytes are read as large strings and bytes, at any depth: Arrow cannot select
 rows of views. Where a schema says of which types they were, ``parquet_writer`` writes these.
+
+INT96, the times of older writers (Spark, Hive, Impala), are read as nanoseconds, or as microseconds
+if the file has times outside of the years 1677 to 2262, which Arrow would wrap around; they are
+written as INT96 if all times of the file were.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
@@ -42,20 +47,25 @@ STORED_AS = b"mr_dedup.stored_as"
 """The metadata of a schema with the columns as their file has them, if their types are others."""
 
 
+_INT96 = b"mr_dedup.int96"
+"""In the metadata of a schema: the times of its file are INT96."""
+
+_SCANNED_ROWS = 1 << 16
+
+
 class ParquetRows:
     """An open Parquet file; damage raises FormatError with its name."""
 
     def __init__(self, source: pa.NativeFile, name: str) -> None:
         self._name = name
         with _decoding(name):
-            self._file = pq.ParquetFile(
-                source, buffer_size=_BUFFER_BYTES, page_checksum_verification=True
-            )
-            self.schema: pa.Schema = without_views(self._file.schema_arrow)
-            self._has_views = STORED_AS in (self.schema.metadata or {})
+            self._file, schema = parquet_file(source)
+            self.schema: pa.Schema = without_views(schema)
+            metadata = self.schema.metadata or {}
+            self._marks = {key: metadata[key] for key in (STORED_AS, _INT96) if key in metadata}
             self.columns: list[str] = self.schema.names
-        metadata = self._file.metadata
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        footer = self._file.metadata
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         self.group_rows: list[int] = [group.num_rows for group in groups]
         self.group_bytes: list[int] = [group.total_byte_size for group in groups]
 
@@ -138,7 +148,10 @@ class ParquetRows:
                     if pa.types.is_dictionary(column.type):
                         # the decoder does not check the bounds of indices; this does
                         pa.DictionaryArray.from_arrays(column.indices, column.dictionary)
-                yield as_stored(batch) if self._has_views else batch
+                if _INT96 in self._marks:
+                    marked = {**(batch.schema.metadata or {}), _INT96: self._marks[_INT96]}
+                    batch = batch.replace_schema_metadata(marked)
+                yield as_stored(batch) if STORED_AS in self._marks else batch
 
 
 @contextlib.contextmanager
@@ -149,6 +162,54 @@ def open_parquet(path: Path | RangeSource, name: str) -> Iterator[ParquetRows]:
         file = path.open("rb", buffering=0)
     with file, pa.PythonFile(file, mode="r") as source:
         yield ParquetRows(source, name)
+
+
+def parquet_file(source: Path | pa.NativeFile) -> tuple[pq.ParquetFile, pa.Schema]:
+    """Return an open file, and its schema, which says whether its times are INT96.
+
+    Columns of INT96 are read once, for the unit that has all of their times.
+    """
+    options = {"buffer_size": _BUFFER_BYTES, "page_checksum_verification": True}
+    file = pq.ParquetFile(source, **options)
+    columns = [file.schema.column(number) for number in range(len(file.schema))]
+    dated = [column.path for column in columns if column.physical_type == "INT96"]
+    if not dated:
+        return file, file.schema_arrow
+    in_us = pq.ParquetFile(source, **options, coerce_int96_timestamp_unit="us")
+    if not _fit_ns(in_us, dated):
+        file = in_us
+    schema: pa.Schema = file.schema_arrow
+    if not any(column.logical_type.type == "TIMESTAMP" for column in columns):
+        schema = schema.with_metadata({**(schema.metadata or {}), _INT96: b"all"})
+    return file, schema
+
+
+def _fit_ns(file: pq.ParquetFile, columns: Sequence[str]) -> bool:
+    """Return whether times, read as microseconds, fit 64 bits of nanoseconds, up to damage."""
+    try:
+        for batch in file.iter_batches(_SCANNED_ROWS, columns=columns, use_threads=False):
+            for times in itertools.chain(*map(_leaves, batch.columns)):
+                times.cast(pa.timestamp("ns", times.type.tz))
+    except pa.ArrowInvalid:
+        return False
+    except (pa.ArrowException, OSError):
+        # which its reader reports
+        pass
+    return True
+
+
+def _leaves(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield the arrays inside of a nested one that are not nested."""
+    if pa.types.is_map(values.type):
+        yield from _leaves(values.keys)
+        yield from _leaves(values.items)
+    elif pa.types.is_struct(values.type):
+        for number in range(values.type.num_fields):
+            yield from _leaves(values.field(number))
+    elif pa.types.is_nested(values.type):
+        yield from _leaves(values.values)
+    else:
+        yield values
 
 
 @contextlib.contextmanager
@@ -176,6 +237,13 @@ def without_views(schema: pa.Schema) -> pa.Schema:
         return schema
     stored = schema.remove_metadata().serialize().to_pybytes()
     return pa.schema(fields, {**(schema.metadata or {}), STORED_AS: stored})
+
+
+def without_marks(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without what its metadata says to ``parquet_writer``."""
+    metadata = schema.metadata or {}
+    kept = {key: value for key, value in metadata.items() if key not in (STORED_AS, _INT96)}
+    return schema.with_metadata(kept or None)
 
 
 def _without_views(field: pa.Field) -> pa.Field:
@@ -264,12 +332,19 @@ def parquet_writer(file: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.Parq
     """Yield a writer of rows compressed by zstd, with checksums of pages.
 
     Columns that were views become so again: Arrow's readers take the types from the metadata.
+    Items of lists keep their names.
     """
-    metadata = dict(schema.metadata or {})
-    stored = metadata.pop(STORED_AS, None)
-    schema = schema.with_metadata(metadata or None)
+    marks = schema.metadata or {}
+    stored = marks.get(STORED_AS)
+    schema = without_marks(schema)
     with pq.ParquetWriter(
-        file, schema, compression="zstd", write_page_checksum=True, store_schema=stored is None
+        file,
+        schema,
+        compression="zstd",
+        write_page_checksum=True,
+        store_schema=stored is None,
+        use_deprecated_int96_timestamps=_INT96 in marks,
+        use_compliant_nested_type=False,
     ) as writer:
         yield writer
         if stored is not None:
@@ -278,7 +353,7 @@ def parquet_writer(file: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.Parq
             types = pa.schema([known.get(field.name, field) for field in schema])
             arrow = base64.b64encode(types.serialize().to_pybytes())
             # as the writer does, which would store those of the rows
-            writer.add_key_value_metadata({**metadata, b"ARROW:schema": arrow})
+            writer.add_key_value_metadata({**(schema.metadata or {}), b"ARROW:schema": arrow})
 
 
 def is_string(kind: pa.DataType) -> bool:

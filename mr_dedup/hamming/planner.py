@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, not_one_of
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, TableDesign, designs_for
 
@@ -134,7 +134,7 @@ def plan(
     """
     considered = _considered(k, design)
     if index is not None and index not in SIDES:
-        raise ValueError(f"index must be one of {', '.join(SIDES)}, not {index!r}")
+        raise ValueError(f"index must be {not_one_of(index, SIDES)}")
     orders = [BitOrder.natural()]
     for_tables = memory_bytes
     if corpus_sample is None or query_sample is None:
@@ -313,7 +313,7 @@ def _considered(k: int, design: str | None) -> list[TableDesign]:
         raise ValueError(f"k must be from 0 to {BITS}, not {k}")
     designs = designs_for(k)
     if design is not None and design not in designs:
-        raise ValueError(f"design for k = {k} must be one of {', '.join(designs)}, not {design!r}")
+        raise ValueError(f"design for k = {k} must be {not_one_of(design, [*designs])}")
     return [designs[design]] if design else list(designs.values())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, not_one_of
 from mr_dedup.files.folder_lock import FolderLock
 from mr_dedup.files.folders import Folder
 from mr_dedup.hamming.design import designs_for
@@ -476,4 +476,4 @@ def _opened(path: Path, *, existing: bool = False) -> Iterator[tuple[Folder, Fol
 def _require_design(k: int, design: str | None) -> None:
     designs = designs_for(k)
     if design is not None and design not in designs:
-        raise ValueError(f"design for k = {k} must be one of {', '.join(designs)}, not {design!r}")
+        raise ValueError(f"design for k = {k} must be {not_one_of(design, [*designs])}")

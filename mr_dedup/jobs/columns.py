@@ -28,7 +28,7 @@ from mr_dedup.formats.json_columns import (
     repeated_member,
 )
 from mr_dedup.formats.lines import LineBlock
-from mr_dedup.formats.parquet_rows import open_parquet
+from mr_dedup.formats.parquet_rows import open_parquet, without_marks
 from mr_dedup.formats.united_schemas import NamedSchema, refuse_too_many, united_schema
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
@@ -168,7 +168,7 @@ def united_columns(tables: Iterable[pa.Table]) -> pa.Schema:
         (each.name, _without_null(each.type) if each.name in kinds else each.type)
         for each in united
     ]
-    return pa.schema(columns, metadata=united.metadata)
+    return without_marks(pa.schema(columns, metadata=united.metadata))
 
 
 def _without_null(kind: pa.DataType) -> pa.DataType:

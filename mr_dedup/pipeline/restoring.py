@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import compressing, compression_by_suffix, decompressed_file
 from mr_dedup.formats.cut_files import RESTORED_FROM
-from mr_dedup.formats.parquet_rows import as_stored, parquet_writer, without_views
+from mr_dedup.formats.parquet_rows import as_stored, parquet_file, parquet_writer, without_views
 from mr_dedup.formats.parts import file_batches
 from mr_dedup.formats.tables import one_array
 from mr_dedup.passages.cutting import unspliced
@@ -213,8 +212,9 @@ def _restored_line(
 def _restore_rows(source: Path, target: Path, cuts: _Cuts, text_name: str) -> None:
     row = 0
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(pq.ParquetFile(source, page_checksum_verification=True))
-        writer = stack.enter_context(parquet_writer(target, without_views(file.schema_arrow)))
+        file, schema = parquet_file(source)
+        stack.enter_context(file)
+        writer = stack.enter_context(parquet_writer(target, without_views(schema)))
         for batch in file.iter_batches(_ROWS):
             table = pa.Table.from_batches([as_stored(batch)])
             found = dict(cuts.before(row + len(table)))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.errors import not_one_of
 from mr_dedup.features.document_frequencies import DocumentFrequencies, idf_table_for
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch, table_for
@@ -121,7 +122,7 @@ class Keywords(MethodOfWords):
             object.__setattr__(self, "weighting", "tf" if self.frequencies is None else "tf-idf")
         check_range("n", self.n, 1, MAX_KEYWORDS)
         if self.order not in ORDERS:
-            raise ValueError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
+            raise ValueError(f"order must be {not_one_of(self.order, ORDERS)}")
         if self.sim is not None:
             check_range("sim", self.sim, 0, 1)
         if self.frequencies is None and self.options.uses_idf:

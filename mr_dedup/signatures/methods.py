@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from mr_dedup.errors import suggestion
+
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.signatures.protocol import SignatureMethod
@@ -67,7 +69,9 @@ def parse_method(
     """
     title, colon, rest = text.partition(":")
     if title not in METHODS:
-        raise ValueError(f"method {title!r} is not one of {', '.join(METHODS)}")
+        raise ValueError(
+            f"method {title!r} is not one of {', '.join(METHODS)}{suggestion(title, METHODS)}"
+        )
     kind = method_class(title)
     try:
         given = _parameters(rest) if colon else {}
@@ -96,7 +100,10 @@ def parse_methods(
     for name in names:
         title = name.partition(":")[0]
         if title not in METHODS:
-            raise ValueError(f"method {title!r} is not one of {SIMHASH}, {', '.join(METHODS)}")
+            known = [SIMHASH, *METHODS]
+            raise ValueError(
+                f"method {title!r} is not one of {', '.join(known)}{suggestion(title, known)}"
+            )
     parsed = [
         parse_method(name, frequencies, normalize, similarity, shingles, symbols) for name in names
     ]
@@ -146,7 +153,9 @@ def _values(
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in known:
-            raise ValueError(f"it has no parameter {key!r}, only {', '.join(known)}")
+            raise ValueError(
+                f"it has no parameter {key!r}, only {', '.join(known)}{suggestion(key, known)}"
+            )
         if key != "frequencies":
             values[key] = _read(key, value, hints[key])
         elif frequencies is None or frequencies.digest != value:

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from mr_dedup.errors import not_one_of
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch, table_for
 from mr_dedup.features.token_kernels import Tokens
@@ -69,7 +70,7 @@ class Segments(MethodOfWords):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by not in CUTS:
-            raise ValueError(f"by must be one of {', '.join(CUTS)}, not {self.by!r}")
+            raise ValueError(f"by must be {not_one_of(self.by, CUTS)}")
         if self.by == "sentences":
             # marks would hide where sentences end
             object.__setattr__(self, "symbols", None)

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import functools
 import json
 import random
 from pathlib import Path
@@ -95,11 +96,47 @@ def by_duckdb(path):
     )
 
 
-@pytest.fixture(params=[by_arrow, by_pandas, by_polars, by_duckdb])
+LATE = [datetime.datetime(9999, 12, 31), datetime.datetime(1, 1, 1), None]
+
+
+def by_spark(path):
+    """Times in INT96, also those that nanoseconds of 64 bits lack; no types of Arrow."""
+    when = pa.array(LATE, pa.timestamp("us"))
+    columns = {
+        "id": when,
+        "text": TEXTS,
+        "lists": pa.array([[each] for each in LATE], pa.list_(pa.timestamp("us"))),
+        "structs": pa.array([{"at": each, "n": 1} for each in LATE]),
+        "map": pa.array([[("k", each)] for each in LATE], pa.map_(pa.string(), pa.timestamp("us"))),
+    }
+    pq.write_table(
+        pa.table(columns), path, use_deprecated_int96_timestamps=True, store_schema=False
+    )
+
+
+def by_impala(path):
+    """Nanoseconds in INT96; items of lists by other names."""
+    array, item = pa.field("array", pa.int64()), pa.field("array_element", pa.string())
+    columns = {
+        "id": pa.array([1, 2**62, -(2**62)], pa.timestamp("ns")),
+        "text": TEXTS,
+        "numbers": pa.array([[1], [], None], pa.list_(array)),
+        "nested": pa.array([[["a"]], [], None], pa.list_(pa.field("item", pa.list_(item)))),
+    }
+    pq.write_table(
+        pa.table(columns), path, use_deprecated_int96_timestamps=True, store_schema=False,
+        use_compliant_nested_type=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(params=[by_spark, by_impala, by_arrow, by_pandas, by_polars, by_duckdb])
 def table(request, tmp_path, monkeypatch):
     """The table in docs.parquet of the current directory, as Arrow reads it."""
     monkeypatch.chdir(tmp_path)
     request.param("docs.parquet")
+    unit = "us" if request.param is by_spark else "ns"
+    real = pq.read_table
+    monkeypatch.setattr(pq, "read_table", functools.partial(real, coerce_int96_timestamp_unit=unit))
     return pq.read_table("docs.parquet")
 
 
@@ -113,6 +150,11 @@ def test_dedup_keeps_rows_as_they_are(capfd, table):
     kept = pq.read_table("out/documents/docs.parquet")
     assert kept.schema.equals(table.schema, check_metadata=True)
     assert printed(kept) == printed(table)[:2]
+    stored = [str(pq.ParquetFile(path).schema).partition("\n")[2]
+              for path in ("docs.parquet", "out/documents/docs.parquet")]  # fmt: skip
+    if "int96" in stored[0]:
+        # also to programs that do not read the types of Arrow
+        assert stored[1] == stored[0]
     summary = json.loads(Path("out/summary.json").read_text())
     assert (summary["documents_read"], summary["rejected_records"]) == (3, 0)
     # what was kept is read by the next run

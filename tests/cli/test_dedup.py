@@ -1,5 +1,6 @@
 """mr-dedup dedup from outside: its decisions against brute force, its files, its faults."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -787,6 +788,29 @@ def test_a_field_of_a_policy_that_no_document_has_is_refused(
     done(capfd, path, "-o", out, "-r", runner, "--keep", "newest:date")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--keep", "newst"], "newest"),
+        (["--keep", "newest:txet"], "text"),
+        (["--seen", "tekst"], "text"),
+        (["--method", "minhsh"], "minhash"),
+        (["--method", "minhsh:rows=5"], "minhash"),
+        (["--method", "minhash:band=5"], "bands"),
+        (["--features", "wrds:3"], "words"),
+        (["--weights", "tfidf"], "tf-idf"),
+        (["--stem", "englsh"], "english"),
+        (["--documents", "parqet"], "parquet"),
+        (["-r", "lcal"], "local"),
+    ],
+)
+def test_values_that_are_not_known_are_suggested(tmp_path, capfd, words, said):
+    path = write_jsonl(tmp_path / "docs.jsonl", [{"id": "a", "text": "one two"}])
+    with contextlib.suppress(SystemExit):
+        assert main(["dedup", str(path), "-o", str(tmp_path / "out"), *words]) == 2
+    assert f"; did you mean {said}?" in capfd.readouterr().err
+
+
 def test_the_fields_of_parquet_are_named(tmp_path, capfd):
     path = tmp_path / "docs.parquet"
     pq.write_table(pa.table({"id": ["a"], "text": ["one two"], "day": ["2024"]}), path)
@@ -800,9 +824,11 @@ def test_ids_that_no_record_has_are_warned_of(tmp_path, capfd, monkeypatch, runn
     monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
     documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "three", "key": "c"}]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
-    warning = "mr-dedup: warning: no record has the field nope; ids are positions"
+    warning = (
+        "mr-dedup: warning: no record has the field kye; ids are positions; the first has id, text"
+    )
     options = ("-r", runner, "--overwrite")
-    messages = done(capfd, path, "-o", tmp_path / "out", *options, "--id-field", "nope")
+    messages = done(capfd, path, "-o", tmp_path / "out", *options, "--id-field", "kye")
     assert warning in messages.splitlines()
     for field in ("id", "key"):
         messages = done(capfd, path, "-o", tmp_path / "out", *options, "--id-field", field)

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from mr_dedup.cli import dedup as command
+from mr_dedup.cli.main import main
 from mr_dedup.engines import events
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.running import Command
@@ -60,3 +61,33 @@ def test_errors_too_and_only_for_that_command(capfd, pages, tmp_path):
     assert not logging.getLogger("mr_dedup.events").handlers
     dedup.done(capfd, pages, "-o", tmp_path / "out")
     assert dedup.mistake(capfd, missing, "-o", tmp_path / "other").startswith("mr-dedup: error: ")
+
+
+@pytest.mark.parametrize(
+    "option", [["--log-format", "json"], ["--log-format=json"], ["--log-f=json"]]
+)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dedup", "--bad"], "unrecognized arguments: --bad"),
+        (["dedup"], "the following arguments are required: DOCS"),
+        (["dedup", "a", "-o"], "argument -o/--out: expected one argument"),
+        (["dedup", "a", "-o", "b", "--html", "x"], "argument --html: invalid choice: 'x'"),
+        (["dedup", "a", "-o", "b", "--max-rejected", "x"], "argument --max-rejected: "),
+        (["index", "quary"], "argument ACTION: invalid choice: 'quary'"),
+        (["dedpu"], "argument COMMAND: invalid choice: 'dedpu'"),
+    ],
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_usage_errors_too(capfd, words, said, option, is_first):
+    with pytest.raises(SystemExit) as ended:
+        main([*option, *words] if is_first else [*words, *option])
+    assert ended.value.code == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    found = json.loads(err)
+    assert (found["level"], found["message"][: len(said)]) == ("error", said)
+    # the next one is as it was
+    with pytest.raises(SystemExit):
+        main(words)
+    assert capfd.readouterr().err.startswith("mr-dedup")

@@ -21,7 +21,7 @@ from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
 from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.staging import staging_folder
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, not_one_of
 from mr_dedup.files.io_errors import located_reason
 from mr_dedup.interrupts import no_forced_end
 from mr_dedup.storage.uris import scheme_of
@@ -86,7 +86,7 @@ def run(
     """
     known = (*RUNNERS, *CLUSTER_RUNNERS)
     if runner not in known:
-        raise ValueError(f"runner must be one of {', '.join(known)}, not {runner!r}")
+        raise ValueError(f"runner must be {not_one_of(runner, known)}")
     logging.getLogger("mrjob").setLevel(logging.CRITICAL)
     named = [item if isinstance(item, Input) else Input.file(item) for item in inputs]
     if runner in CLUSTER_RUNNERS:
