@@ -10,17 +10,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.formats.table_store import TableStore
 from mr_dedup.kernels.unsigned import FACTORS, U32
 from mr_dedup.signatures import candidate_kernels as kernels
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 Rows = NDArray[np.int64]
+
+_Keys = tuple[Rows, NDArray[np.uint64]]
+"""The offsets of texts, and their keys."""
 
 MAX_SUBSETS = 128
 """Maximum number of subsets of a text's keys, 8 bytes each; 8 keys have 70 subsets of 4."""
@@ -33,6 +38,9 @@ RANGE_KEYS = 1 << 15
 
 PASS_KEYS = 1 << 23
 """Keys that are in memory at a time, with their texts, while equal ones are linked: 100 MB."""
+
+STORED_BYTES = 1 << 25
+"""Bytes of runs and subsets of keys that are in memory; further ones are in a temporary file."""
 
 SORTED_KEYS = 1 << 24
 """Keys that are sorted at a time to count the texts of each, about: some 600 MB."""
@@ -53,6 +61,7 @@ def connecting_edges(
     linked_keys: int = LINKED_KEYS,
     range_keys: int = RANGE_KEYS,
     pass_keys: int = PASS_KEYS,
+    stored_bytes: int = STORED_BYTES,
 ) -> Iterator[tuple[Rows, Rows]]:
     """Yield edges, first[m] and second[m], that connect all texts that share enough keys.
 
@@ -64,7 +73,8 @@ def connecting_edges(
     Memory: 12 bytes for each of ``pass_keys`` keys, and 60 MB; and for each thread 24 MB, or 32
     bytes for each text with the most common key if that is more. 15 to 22 ns a key for 3
     to 100 million keys, with two threads 13 to 20; to sort the keys took 100. A further pass over
-    the keys takes 1 ns a key.
+    the keys takes 1 ns a key. Runs and subsets take 35 ns to make: where several passes are needed
+    they are made once, and beyond ``stored_bytes`` are in a temporary file, 12 bytes each.
 
     Args:
         signatures: Those of all texts. Texts of several are numbered on from one to the next.
@@ -75,9 +85,11 @@ def connecting_edges(
         range_keys: Keys of a hash table, about.
         pass_keys: Keys of a pass over the signatures, about. Edges and their order do not depend
             on it, where it is a power of 2.
+        stored_bytes: Bytes of runs or subsets that are in memory between passes.
 
     Raises:
         ValueError: If a text has more than MAX_SUBSETS subsets: see :func:`can_be_connected`.
+        MrDedupError: If the temporary file cannot be written.
     """
     derived = _runs if by_runs else _subsets
     parts = _parts_of(signatures)
@@ -89,17 +101,27 @@ def connecting_edges(
     # keys are hashes: their leading bits give even ranges
     bits = max(1, (size // range_keys).bit_length())
     passes = min(bits, max(0, (size - 1) // pass_keys).bit_length())
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(threads) as pool, TableStore(stored_bytes) as store:
+
+        def found() -> Iterator[_Keys]:
+            return (derived(piece, min_shared_keys) for part in parts for piece in _pieces(part))
+
+        is_stored = passes > 0 and min_shared_keys > 1
+        if is_stored:
+            _store(found(), passes, store)
         for number in range(1 << passes):
-            some = [
-                _of_range(*derived(piece, min_shared_keys), number, passes)
-                for part in parts
-                for piece in _pieces(part)
-            ]
-            scattered = _scattered(some, number << (bits - passes), bits - passes, 64 - bits)
+            if is_stored:
+                some, texts = _taken(store, number)
+            else:
+                some, texts = [_of_range(*each, number, passes) for each in found()], None
+            edges, keys, rows = _scattered(
+                some, number << (bits - passes), bits - passes, 64 - bits
+            )
             del some
-            yield from _linked(*scattered, pool, threads, linked_keys)
-            del scattered
+            texts = rows if texts is None else texts[rows]
+            del rows
+            yield from _linked(edges, keys, texts, pool, threads, linked_keys)
+            del edges, keys, texts
 
 
 def _linked(
@@ -143,9 +165,7 @@ def _pieces(signatures: Signatures) -> Iterator[Signatures]:
         yield Signatures(offsets - offsets[0], keys, signatures.sketches[start:stop])
 
 
-def _of_range(
-    offsets: Rows, keys: NDArray[np.uint64], number: int, bits: int
-) -> tuple[Rows, NDArray[np.uint64]]:
+def _of_range(offsets: Rows, keys: NDArray[np.uint64], number: int, bits: int) -> _Keys:
     """Return the offsets of texts and those of their keys whose leading ``bits`` are ``number``."""
     if not bits:
         return offsets, keys
@@ -155,8 +175,26 @@ def _of_range(
     return counts[offsets].astype(np.int64), keys[chosen]
 
 
+def _store(found: Iterable[_Keys], bits: int, store: TableStore) -> None:
+    """Add keys and their texts, by the leading ``bits`` of the keys, to the tables of these."""
+    first = 0
+    for offsets, keys in found:
+        edges, keys, texts = _scattered([(offsets, keys)], 0, bits, 64 - bits)
+        table = pa.table({"key": keys, "text": texts + np.uint32(first)})
+        for number, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
+            store.add(number, table[begin:end])
+        first += offsets.size - 1
+
+
+def _taken(store: TableStore, number: int) -> tuple[list[_Keys], NDArray[np.uint32]]:
+    """Return the keys that are stored under a number, as if each had a text, and their texts."""
+    tables = [*store.take(number)]
+    keys = [(np.arange(len(each) + 1), each["key"].to_numpy()) for each in tables]
+    return keys, np.concatenate([each["text"].to_numpy() for each in tables])
+
+
 def _scattered(
-    parts: Sequence[tuple[Rows, NDArray[np.uint64]]], first: int, bits: int, shift: int
+    parts: Sequence[_Keys], first: int, bits: int, shift: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
     """Return the edges of 2^bits ranges of keys, and keys and texts in these ranges.
 
@@ -344,13 +382,13 @@ def _key_groups(signatures: Signatures, max_members: int | None) -> kernels.KeyG
     return kernels.KeyGroups(positions, ends, texts[order])
 
 
-def _ascending(signatures: Signatures) -> tuple[Rows, NDArray[np.uint64]]:
+def _ascending(signatures: Signatures) -> _Keys:
     """Return the offsets of texts, and their keys, ascending in each text."""
     texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
     return signatures.offsets, signatures.keys[np.lexsort((signatures.keys, texts))]
 
 
-def _runs(signatures: Signatures, size: int) -> tuple[Rows, NDArray[np.uint64]]:
+def _runs(signatures: Signatures, size: int) -> _Keys:
     """Return the offsets of texts, and a hash of each run of ``size`` of their keys.
 
     Texts with fewer keys have none.
@@ -380,7 +418,7 @@ def _key_count(signatures: Signatures, size: int) -> int:
     return sum(count * math.comb(keys, size) for keys, count in numbers)
 
 
-def _subsets(signatures: Signatures, size: int) -> tuple[Rows, NDArray[np.uint64]]:
+def _subsets(signatures: Signatures, size: int) -> _Keys:
     """Return the offsets of texts, and a hash of each subset of ``size`` of their keys."""
     if size == 1:
         return signatures.offsets, signatures.keys

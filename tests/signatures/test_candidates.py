@@ -222,14 +222,33 @@ def test_runs_connect_texts_with_an_equal_run(sets, size):
 
 @given(KEYS, st.integers(1, 4), st.booleans())
 def test_passes_over_the_keys_make_the_same_edges(sets, size, by_runs):
-    def edges(pass_keys):
+    def edges(pass_keys, stored_bytes=1 << 20):
         found = connecting_edges(
-            signatures(sets), size, by_runs=by_runs, range_keys=2, pass_keys=pass_keys
-        )
+            signatures(sets), size, by_runs=by_runs, range_keys=2, pass_keys=pass_keys,
+            stored_bytes=stored_bytes,
+        )  # fmt: skip
         return [pair for batch in found for pair in zip(*map(list, batch), strict=True)]
 
     whole = edges(1 << 20)
-    assert edges(1) == edges(8) == whole
+    assert edges(1) == edges(8) == edges(1, stored_bytes=16) == whole
+
+
+@pytest.mark.parametrize("by_runs", [True, False])
+def test_subsets_and_runs_are_made_once_whatever_the_number_of_passes(by_runs, monkeypatch):
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, 1 << 64, 40_000, np.uint64)
+    signed = Signatures(np.arange(0, 40_001, 4), keys, np.empty((10_000, 0), np.uint8))
+    name = "_runs" if by_runs else "_subsets"
+    derived, made = getattr(module, name), []
+
+    def recorded(signatures, size):
+        made.append(len(signatures))
+        return derived(signatures, size)
+
+    monkeypatch.setattr(module, name, recorded)
+    small = {"range_keys": 1 << 8, "pass_keys": 1 << 12, "stored_bytes": 1 << 14}
+    assert list(connecting_edges(signed, 2, by_runs=by_runs, **small)) != []
+    assert sum(made) == 10_000
 
 
 def test_a_pass_over_the_keys_has_few_of_them_in_memory(monkeypatch):
