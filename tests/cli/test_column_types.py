@@ -7,6 +7,7 @@ import json
 import random
 from pathlib import Path
 
+import datafusion
 import duckdb
 import pandas as pd
 import polars as pl
@@ -129,7 +130,33 @@ def by_impala(path):
     )  # fmt: skip
 
 
-@pytest.fixture(params=[by_spark, by_impala, by_arrow, by_pandas, by_polars, by_duckdb])
+def by_datafusion(path):
+    """Views, columns that have no nulls, other names within lists and maps."""
+    rows = ", ".join(f"({number}, '{each}')" for number, each in enumerate(TEXTS))
+    casts = {
+        "raw": ("text", "BinaryView"),
+        "words": ("text", "Dictionary(Int32, Utf8)"),
+        "price": ("n", "Decimal128(38, 2)"),
+        "small": ("n", "UInt8"),
+        "half": ("n", "Float16"),
+        "zoned": ("n", 'Timestamp(Nanosecond, Some("+01:00"))'),
+        "time": ("n", "Time64(Nanosecond)"),
+        "span": ("n", "Duration(Second)"),
+    }
+    columns = ", ".join(f"arrow_cast({c}, '{kind}') as {name}" for name, (c, kind) in casts.items())
+    datafusion.SessionContext().sql(
+        f"""select arrow_cast(cast(n as varchar), 'Utf8View') as id,
+        arrow_cast(text, 'Utf8View') as text, {columns}, make_array(n, null) as list,
+        make_array(arrow_cast(text, 'Utf8View')) as texts,
+        named_struct('x', text, 'y', make_array(n)) as struct, map(['k'], [n]) as map,
+        cast('2024-01-01' as date) as day, null as nothing, case when n = 1 then text end as some
+        from (values {rows}) as t(n, text) order by n"""
+    ).write_parquet(path)
+
+
+@pytest.fixture(
+    params=[by_spark, by_impala, by_arrow, by_pandas, by_polars, by_duckdb, by_datafusion]
+)
 def table(request, tmp_path, monkeypatch):
     """The table in docs.parquet of the current directory, as Arrow reads it."""
     monkeypatch.chdir(tmp_path)
