@@ -183,7 +183,11 @@ def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -
     check_rejected(arguments, counts, msgspec.structs.asdict(summary))
 
 
-def warning_lines(warnings: Warnings) -> Iterator[str]:
+_MUCH_CUT = 0.5
+"""Mean share of the text of pages of HTML that is not compared, from which on a warning says so."""
+
+
+def warning_lines(warnings: Warnings, cut_share: float = 0.0) -> Iterator[str]:
     """Yield a line for each kind of what the user should look at."""
     if number := warnings["template_clusters"]:
         first = warnings["template_clusters_listed"][0]
@@ -200,6 +204,11 @@ def warning_lines(warnings: Warnings) -> Iterator[str]:
             f"--share-by, of which over half are dropped; most of {most['field']} {most['value']}: "
             f"{most['dropped']:,} of {most['documents']:,}; see report.html"
         )
+        if cut_share > _MUCH_CUT:
+            yield (
+                f"{100 * cut_share:.0f} % of the text of pages was cut as not main content; "
+                "without it alone they may be similar; --html page compares whole pages"
+            )
 
 
 def summary_lines(

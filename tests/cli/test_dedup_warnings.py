@@ -149,3 +149,24 @@ def test_rank_chooses_what_is_kept(capfd, tmp_path):
         dedup.done(capfd, path, "-o", tmp_path / "out", *words)
         (line,) = (tmp_path / "out" / "documents" / "pages.jsonl").read_text().splitlines()
         assert json.loads(line)["id"] == {"a1": "forum"}.get(kept, kept)
+
+
+@pytest.mark.parametrize(("extent", "dropped"), [("main", 39), ("page", 0)])
+def test_pages_that_are_similar_only_without_what_was_cut(capfd, tmp_path, extent, dropped):
+    rng = random.Random(5)
+    site = tmp_path / "sites" / "site.example"
+    site.mkdir(parents=True)
+    notice = "".join(
+        f"<p>The same sentence, number {n}, stands in all pages.</p>" for n in range(9)
+    )
+    for number in range(40):
+        words = [
+            f"<li><a href=/{rng.random()}>{' '.join(f'v{rng.randrange(9000)}' for _ in range(4))}"
+            "</a></li>"
+            for _ in range(90)
+        ]
+        html = f"<body><nav><ul>{''.join(words)}</ul></nav><main>{notice}</main></body>"
+        (site / f"{number}.html").write_text(html)
+    _, err = dedup.done(capfd, tmp_path / "sites", "-o", tmp_path / "out", "--html", extent)
+    assert f"dropped {dropped}" in err
+    assert ("--html page compares whole pages" in err) == bool(dropped)

@@ -103,6 +103,15 @@ is below a half in 7 %, below 0.4 in 0.5 %, and nowhere below a third.
 _MAX_WORD = 12
 """Mean length of a word, from which on characters are counted."""
 
+_FEW_WORDS = 10
+"""Of a body outside of links and form fields: with fewer it consists of these."""
+
+_FEW_OF_MAIN = 3 * _FEW_WORDS
+"""Main content of more words is not looked at again."""
+
+_AROUND = ["nav", "header", "footer", "aside", _LANDMARKS]
+_CONTENT = "main,[role=main],article,#content,#main,.content"
+
 _NO_PROSE = "a,button,iframe,noscript,script,select,style,template,textarea"
 
 # names of attributes are in one case each in nearly all pages: five times as fast
@@ -155,7 +164,8 @@ def text_of_html(html: str, extent: HtmlText) -> PageText:
     Main content is that of Resiliparse, without the elements whose class, id or role marks adverts,
     notices of cookies, related pages, or links for sharing; those that hold a long text stay. Where
     it has less than half of the page's text outside of links, or the page is nested more than a
-    thousand deep, it is the text of the whole page. Raises HtmlError for more than 500,000 tags or
+    thousand deep, it is the text of the whole page. Of a body with next to nothing but links or
+    form fields it is the text of these. Raises HtmlError for more than 500,000 tags or
     a tag of thousands of attributes.
     """
     from resiliparse.parse.html import HTMLTree
@@ -168,7 +178,7 @@ def text_of_html(html: str, extent: HtmlText) -> PageText:
     if extent == "page" or _is_deep(html):
         return PageText(page, 0)
     text = _main_content(tree, html, page)
-    return PageText(text, 1 - len(text) / len(page) if page else 0)
+    return PageText(text, max(0, 1 - len(text) / len(page)) if page else 0)
 
 
 def _main_content(tree: HTMLTree, html: str, page: str) -> str:
@@ -181,8 +191,31 @@ def _main_content(tree: HTMLTree, html: str, page: str) -> str:
         named = [selectors] if selectors else []
         text = _extracted(tree, main_content=True, skip_elements=named)
         if _is_most(tree, text, page, named):
-            return text
-    return page
+            is_short = _words(text) < _FEW_OF_MAIN
+            return (is_short and _text_of_lists(tree, named)) or text
+    return _text_of_lists(tree, named) or page
+
+
+def _text_of_lists(tree: HTMLTree, named: list[str]) -> str:
+    """Return the text of a body that consists of links or form fields; "" of any other.
+
+    Pages of one site may have nothing else in which they differ. A stub in an element for content
+    is no such body, whatever stands beside it.
+    """
+    around = [*_AROUND, *named]
+    prose = _words(_extracted(tree, skip_elements=["a", *around]))
+    if prose >= _FEW_WORDS:
+        return ""
+    body = _extracted(tree, noscript=True, form_fields=True, skip_elements=around)
+    if _words(body) < 2 * max(prose, _FEW_WORDS):
+        return ""
+    assert tree.document is not None
+    content = tree.document.query_selector(_CONTENT)
+    if content is None or content.query_selector("input") is not None:
+        return body
+    # the parser joins the words of elements
+    sizes = [len("".join(text.split())) for text in (content.text or "", body)]
+    return body if 2 * sizes[0] >= sizes[1] else ""
 
 
 def _is_most(tree: HTMLTree, text: str, page: str, named: list[str]) -> bool:

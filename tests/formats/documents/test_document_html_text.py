@@ -293,3 +293,40 @@ def test_what_is_only_in_forms_or_noscript_is_text(element, extent):
     shown = page.replace("<body>", "<body><p>" + "shown " * 50)
     if "noscript" not in page:
         assert text_of_html(shown, extent).text.split() == ["shown"] * 50
+
+
+LISTS = {
+    "links": "<ul>{}</ul>", "a link": '<li><a href="/{0}">{0}</a></li>',
+    "form": "<form>{}</form>", "field": "<label>{0}</label><input value='{0}'>",
+    "values": "<form>{}</form>", "value": "<input value='{0}'>",
+    "select": "<form><select>{}</select></form>", "option": "<option>{0}</option>",
+    "buttons": "<div>{}</div>", "button": "<button>{0}</button>",
+    "area": "<textarea>{}</textarea>", "line": "{0} ",
+    "noscript": "<noscript>{}</noscript>", "paragraph": "<p>{0}</p>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("list_of", "item"), list(zip([*LISTS][::2], [*LISTS][1::2], strict=True)))
+@pytest.mark.parametrize("around", ["{}", "<main>{}</main>", "<div class=content>{}</div>"])
+@pytest.mark.parametrize("head", ["", "<h1>Index of pages</h1><p>Choose one of these.</p>"])
+def test_pages_of_nothing_but_lists_are_compared_by_these(list_of, item, around, head):
+    texts = []
+    for first in "x", "y":
+        words = [f"{first}word{number} and more" for number in range(40)]
+        body = LISTS[list_of].format("".join(LISTS[item].format(word) for word in words))
+        html = (
+            f"<body><nav><a href=/>Home</a></nav>{around.format(head + body)}<footer>Imprint"
+            "</footer></body>"
+        )
+        texts.append(text_of_html(html, "main").text)
+        assert all(word in texts[-1] for word in words), texts[-1]
+        assert "Imprint" not in texts[-1]
+    assert texts[0] != texts[1]
+
+
+@pytest.mark.parametrize("content", ["<main>{}</main>", "<div id=content>{}</div>"])
+def test_a_stub_beside_many_links_stays_one(content):
+    links = "".join(f"<li><a href=/{n}>page {n}</a></li>" for n in range(60))
+    stub = content.format("<p>This is all there is.</p>")
+    text = text_of_html(f"<body><div><ul>{links}</ul></div>{stub}</body>", "main").text
+    assert text == "This is all there is."
