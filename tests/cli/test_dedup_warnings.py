@@ -167,6 +167,7 @@ def test_pages_that_are_similar_only_without_what_was_cut(capfd, tmp_path, exten
         ]
         html = f"<body><nav><ul>{''.join(words)}</ul></nav><main>{notice}</main></body>"
         (site / f"{number}.html").write_text(html)
+    (tmp_path / "sites" / "other.html").write_text("<p>Of another directory.</p>")
     _, err = dedup.done(capfd, tmp_path / "sites", "-o", tmp_path / "out", "--html", extent)
     assert f"dropped {dropped}" in err
     assert ("--html page compares whole pages" in err) == bool(dropped)
