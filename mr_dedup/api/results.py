@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from mr_dedup.files.temporary import removable_folder
 from mr_dedup.formats.tables import read_table
-from mr_dedup.pipeline.result_files import damage_reported, files_of
-from mr_dedup.pipeline.summary import summary_of
+from mr_dedup.pipeline.result_files import damage_reported, files_of, refuse_newer_result
+from mr_dedup.pipeline.summary import refuse_newer, summary_of
 
 _REPORT_PIXELS = 700
 
@@ -63,8 +63,10 @@ class Result:
     @property
     def summary(self) -> dict[str, Any]:
         """Counts and options of the run, such as ``documents_read``."""
-        with summary_of(self._files.name_of("summary.json")):
-            return dict(json.loads(self._files.content("summary.json")))
+        name, content = self._files.name_of("summary.json"), self._files.content("summary.json")
+        refuse_newer(name, content)
+        with summary_of(name):
+            return dict(json.loads(content))
 
     def _document_files(self) -> list[Path] | list[str]:
         return self._files.below("documents")
@@ -74,6 +76,7 @@ class Result:
 
     def _table(self, name: str) -> pa.Table:
         # parts of documents that tasks wrote may lack columns that others have
+        refuse_newer_result(self._files)
         tables = []
         for called, path in self._files.parts(name):
             with damage_reported(called):

@@ -25,7 +25,7 @@ from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.kept_fingerprints import FILE
 from mr_dedup.formats.parts import file_batches
-from mr_dedup.pipeline.result_files import ResultFiles, damage_reported
+from mr_dedup.pipeline.result_files import ResultFiles, damage_reported, refuse_newer_result
 from mr_dedup.pipeline.results import DOCUMENTS, FINGERPRINTS, SUMMARY, require_below
 from mr_dedup.pipeline.summary import LaterRuns, summary_of
 
@@ -141,6 +141,7 @@ def decisions_on(files: ResultFiles, ids: Sequence[str]) -> Iterator[list[Decisi
         KeyError: No document has one of the ids.
         MrDedupError: For what cannot be read.
     """
+    refuse_newer_result(files)
     rows = _rows_of(files, ids)
     for id in ids:
         yield [_decision(files, row) for row in rows[id]]

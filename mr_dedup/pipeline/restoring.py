@@ -25,7 +25,7 @@ from mr_dedup.passages.cutting import unspliced
 from mr_dedup.passages.records import as_bytes, as_column, checksum
 from mr_dedup.pipeline.result_files import ResultFiles, damage_reported
 from mr_dedup.pipeline.results import DOCUMENTS, SUMMARY
-from mr_dedup.pipeline.summary import ResultCounts, summary_of
+from mr_dedup.pipeline.summary import ResultCounts, refuse_newer, summary_of
 from mr_dedup.storage.uris import joined, name_below, without_secrets
 
 _LINES_BYTES = 4 << 20
@@ -95,6 +95,7 @@ def _described(result: str, files: ResultFiles) -> tuple[str, int]:
     if not files.has(SUMMARY):
         raise MrDedupError(f"{result}: {_NO_RESULT}: no {SUMMARY}")
     summary, name = files.content(SUMMARY), files.name_of(SUMMARY)
+    refuse_newer(result, summary)
     with summary_of(name):
         content = json.loads(summary)
         # the options that cut, of passages and of decontaminate

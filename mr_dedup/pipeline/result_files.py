@@ -15,6 +15,8 @@ from mr_dedup.files.file_lists import refuse_links
 from mr_dedup.files.inputs import local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.parts import in_order, part_files
+from mr_dedup.pipeline.results import SUMMARY
+from mr_dedup.pipeline.summary import refuse_newer
 from mr_dedup.storage.listing import exists, file_info, files_below, list_files
 from mr_dedup.storage.scratch import ScratchSettings, Wanted
 from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
@@ -154,6 +156,12 @@ def files_of(folder: str, scratch: ScratchSettings | None = None) -> ResultFiles
         return RemoteFiles(folder, scratch or ScratchSettings())
     refuse_links(local_path(folder))
     return LocalFiles(local_path(folder))
+
+
+def refuse_newer_result(files: ResultFiles) -> None:
+    """Raise MrDedupError for a result that a newer version has made."""
+    if files.has(SUMMARY):
+        refuse_newer(files.name_of(SUMMARY), files.content(SUMMARY))
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ import msgspec
 import xxhash
 
 from mr_dedup.engines.events import log_event
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.files.outputs import whole_file
 
 MANIFEST = "manifest.json"
@@ -101,6 +101,8 @@ class Stages:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         version, run, done = _manifest(self._path)
+        if version > _VERSION:
+            raise MrDedupError(f"{self._path}: {newer(version, _VERSION)}")
         if version != _VERSION:
             raise MrDedupError(
                 f"{self._path}: is of version {version}, this mr_dedup continues runs of version "

@@ -254,6 +254,22 @@ class _Versioned(msgspec.Struct):
     format_version: int = 1
 
 
+def refuse_newer(name: str, summary: bytes) -> None:
+    """Raise MrDedupError if a newer version has made the result ``name``; others are for readers.
+
+    >>> refuse_newer("week1", b'{"format_version": 9}')
+    Traceback (most recent call last):
+    mr_dedup.errors.MrDedupError: week1: its format of version 9 is newer than this mr_dedup reads \
+(3); upgrade mr_dedup
+    """
+    try:
+        version = msgspec.json.decode(summary, type=_Versioned).format_version
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if version > FORMAT_VERSION:
+        raise MrDedupError(f"{name}: its format of {newer(version, FORMAT_VERSION)}")
+
+
 def require_version(name: str, summary: bytes) -> None:
     """Raise MrDedupError if the result ``name`` has another version than FORMAT_VERSION.
 
@@ -262,9 +278,8 @@ def require_version(name: str, summary: bytes) -> None:
     mr_dedup.errors.MrDedupError: week1: is a result of format version 1, but this mr_dedup reads \
 version 3; de-duplicate its documents again
     """
+    refuse_newer(name, summary)
     version = msgspec.json.decode(summary, type=_Versioned).format_version
-    if version > FORMAT_VERSION:
-        raise MrDedupError(f"{name}: its format of {newer(version, FORMAT_VERSION)}")
     if version != FORMAT_VERSION:
         raise MrDedupError(
             f"{name}: is a result of format version {version}, but this mr_dedup reads version "

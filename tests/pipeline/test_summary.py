@@ -1,10 +1,13 @@
 """What later runs read of a summary: whole, or one line that says what is wrong."""
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
+import mr_dedup
+from mr_dedup.cli.main import main
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.pipeline.summary import FORMAT_VERSION, LaterRuns, Reading, Reference
@@ -68,3 +71,30 @@ def test_another_version_is_refused():
         parsed(b'{"format_version": 4}')
     with pytest.raises(MrDedupError, match="week2: is a result of format version 2"):
         parsed(b'{"format_version": 2}')
+
+
+def test_results_of_newer_versions_are_refused_by_all_that_reads_them(tmp_path, capfd):
+    path = tmp_path / "docs.jsonl"
+    path.write_text('{"id": "a", "text": "one two three"}\n{"id": "b", "text": "one two three"}\n')
+    folder = tmp_path / "out"
+    mr_dedup.dedup(path, out=folder)
+    summary = folder / "summary.json"
+    content = json.loads(summary.read_text())
+    summary.write_text(json.dumps(content | {"format_version": content["format_version"] + 1}))
+    truth = tmp_path / "truth.tsv"
+    truth.write_text("a\tb\n")
+    for words in (
+        ["why", folder, "a"],
+        ["counts", folder, "-o", tmp_path / "counts.parquet"],
+        ["dedup", path, "-o", tmp_path / "new", "--against", folder],
+        ["evaluate", folder, "--truth", truth],
+        ["restore", folder, "-o", tmp_path / "restored"],
+    ):
+        assert main(list(map(str, words))) == 2
+        said = capfd.readouterr().err
+        assert "is newer than this mr_dedup reads" in said
+        assert said.endswith("; upgrade mr_dedup\n")
+    result = mr_dedup.DedupResult(folder)
+    for read in (lambda: result.summary, lambda: result.decisions, lambda: result.why("a")):
+        with pytest.raises(MrDedupError, match="; upgrade mr_dedup"):
+            read()
