@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -81,7 +81,7 @@ class IndexInput:
             arguments.format or not all(_has_fingerprints(path, arguments) for path in paths)
         ):
             for file in find_documents([name], arguments.format, as_named).files:
-                yield cls(file, None)
+                yield cls(_with_own_name(file, arguments), None)
             return
         for path in paths:
             yield cls(
@@ -90,6 +90,20 @@ class IndexInput:
                     path, format=arguments.fingerprint_format, byte_order=arguments.byte_order
                 ),
             )
+
+
+def _with_own_name(file: DocumentFile, arguments: argparse.Namespace) -> DocumentFile:
+    """Return a file that is added with a name that no other has, as ids are made of it.
+
+    With its directory; an id that is a path is absolute, as later ones are from other directories.
+    """
+    if arguments.action == "query" or not isinstance(file.path, Path):
+        return file
+    name = as_named(str(file.path))
+    if name == str(file.path) and file.format in ("text", "html"):
+        # a link to a file is a file of its own
+        name = str(file.path.parent.resolve() / file.path.name)
+    return replace(file, name=name)
 
 
 def _has_fingerprints(path: Path, arguments: argparse.Namespace) -> bool:

@@ -355,6 +355,35 @@ def test_lines_without_ids_are_not_added(folder, capfd):
         assert ask('{"id": "a", "text": "one two three"}') == "a\n"
 
 
+@pytest.mark.parametrize("extra", [[], ["--check"]])
+def test_files_of_one_name_in_several_directories(tmp_path, folder, capfd, monkeypatch, extra):
+    directories = [tmp_path / name for name in ("a", "b", "c", "d")]
+    for directory in directories:
+        directory.mkdir()
+        (directory / "page.html").write_text(f"<p>one two three of {directory.name}</p>")
+    one, two, three, four = directories
+    # in a directory that is all that is named, and from there
+    done(capfd, "create", folder, one, two)
+    done(capfd, "add", folder, three, *extra)
+    for _ in range(2):
+        monkeypatch.chdir(four)
+        done(capfd, "add", folder, "page.html", *extra)
+        done(capfd, "add", folder, ".", *extra)
+    with IndexReader.open(folder) as index:
+        assert len(index) == 4
+    found = done(capfd, "query", folder, four)
+    assert str(four / "page.html") in found
+
+
+def test_lines_without_ids_in_files_of_one_name(tmp_path, folder, capfd):
+    for name in "a", "b":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.jsonl").write_text('{"text": "one two three"}\n')
+    done(capfd, "create", folder, tmp_path / "a", tmp_path / "b")
+    with IndexReader.open(folder) as index:
+        assert len(index) == 2
+
+
 def test_a_file_that_is_added_again_replaces_what_it_was(tmp_path, folder, capfd):
     done(capfd, "create", folder)
     for text in ("one two three", "four five six seven"):
