@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError, UnreadableError
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
 
 @contextlib.contextmanager
 def reading(name: str | os.PathLike[str]) -> Iterator[None]:
@@ -38,6 +40,20 @@ def writing(name: str | os.PathLike[str]) -> Iterator[None]:
         raise cannot_be_written(name, error) from error
 
 
+@contextlib.contextmanager
+def filling(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise MrDedupError as ``writing``, but only where there is no room and no file is named.
+
+    For blocks that also read: such an error is of what they write, to a file that was opened.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NO_ROOM:
+            raise
+        raise cannot_be_written(name, error) from error
+
+
 def cannot_be_read(name: str | os.PathLike[str], error: OSError) -> UnreadableError:
     """Return the error for a file that the system does not read."""
     return UnreadableError(os.fspath(name), f"cannot be read: {reason_of(error)}")
@@ -48,16 +64,15 @@ def cannot_be_written(name: str | os.PathLike[str], error: OSError) -> MrDedupEr
     return MrDedupError(f"{os.fspath(name)}: cannot be written: {reason_of(error)}")
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-
-
 def located_reason(error: OSError) -> str:
     """Return the message of an error after the path; of what cannot be written, a likely one.
 
-    Files without a name are temporary ones.
+    Files without a name are temporary ones; of a copy it is the copy that has no room.
     """
     name = error.filename
-    if name is None and error.errno in _NO_ROOM:
+    if error.filename2 is not None and error.errno in _NO_ROOM:
+        name = error.filename2
+    elif name is None and error.errno in _NO_ROOM:
         name = f"a temporary file in {tempfile.gettempdir()}"
     return reason_of(error) if name is None else f"{os.fsdecode(name)}: {reason_of(error)}"
 

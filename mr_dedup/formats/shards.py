@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.files.io_errors import reading
+from mr_dedup.files.io_errors import filling, reading
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
@@ -81,14 +81,16 @@ def new_file(address: str) -> Iterator[Path]:
     if is_uri(address):
         with temporary_folder() as made:
             path = made / file_name(address)
-            yield path
+            with filling(path):
+                yield path
             put(path, address, overwrite=True)
         return
     target = Path(address)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as folder:
         path = Path(folder) / target.name
-        yield path
+        with filling(target):
+            yield path
         path.replace(target)
 
 
@@ -100,7 +102,8 @@ def new_files(folder: str) -> Iterator[Path]:
     """
     if is_uri(folder):
         with temporary_folder() as made:
-            yield made
+            with filling(made):
+                yield made
 
             def copy(path: Path) -> None:
                 put(path, joined(folder, path.relative_to(made).as_posix()), overwrite=True)
@@ -114,7 +117,8 @@ def new_files(folder: str) -> Iterator[Path]:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", dir=target) as name:
         made = Path(name)
-        yield made
+        with filling(target):
+            yield made
         for path in _files_below(made):
             moved = target / path.relative_to(made)
             moved.parent.mkdir(parents=True, exist_ok=True)

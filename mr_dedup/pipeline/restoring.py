@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.inputs import local_path
-from mr_dedup.files.io_errors import reading
+from mr_dedup.files.io_errors import filling, reading
 from mr_dedup.formats.compression import compressing, compression_by_suffix, decompressed_file
 from mr_dedup.formats.cut_files import RESTORED_FROM
 from mr_dedup.formats.parquet_rows import as_stored, parquet_file, parquet_writer, without_views
@@ -73,10 +73,17 @@ def restore(result: str, files: ResultFiles, folder: Path) -> Restored:
         reason = f"has cuts of {documents} documents; {SUMMARY} says {expected}"
         raise FormatError(files.name_of(_CUTS), None, reason)
     for file in sorted(remaining):
-        with files.file(f"{DOCUMENTS}/{file}") as source, reading(source):
-            target = folder / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            files.file(f"{DOCUMENTS}/{file}") as source,
+            reading(source),
+            filling(target),
+            source.open("rb") as content,
+            target.open("wb") as copy,
+        ):
+            # not copyfile, whose errors name the source, whichever is full
+            shutil.copyfileobj(content, copy)
         written += 1
     return Restored(written, documents)
 
@@ -185,6 +192,7 @@ def _restore_lines(source: Path, target: Path, cuts: _Cuts) -> None:
     row = 0
     with (
         reading(source),
+        filling(target),
         decompressed_file(source.open("rb", buffering=0), cuts.name, compression) as file,
         target.open("wb") as written,
         compressing(written, compression) as stream,
@@ -213,9 +221,12 @@ def _restored_line(
 def _restore_rows(source: Path, target: Path, cuts: _Cuts, text_name: str) -> None:
     row = 0
     with contextlib.ExitStack() as stack:
+        stack.enter_context(filling(target))
+        # a file of Python, whose errors have a number
+        written = stack.enter_context(target.open("wb"))
         file, schema = parquet_file(source)
         stack.enter_context(file)
-        writer = stack.enter_context(parquet_writer(target, without_views(schema)))
+        writer = stack.enter_context(parquet_writer(written, without_views(schema)))
         for batch in file.iter_batches(_ROWS):
             table = pa.Table.from_batches([as_stored(batch)])
             found = dict(cuts.before(row + len(table)))
