@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mr_dedup.redaction import redacted
+
 MAX_MESSAGE = 2000
 """Characters that an error's message has at most, wherever it is shown or sent."""
 
@@ -70,11 +72,12 @@ def not_one_of(name: str, names: Sequence[str]) -> str:
 class MrDedupError(Exception):
     """An expected failure; its message is one line fit to be shown to a user.
 
-    It has at most ``MAX_MESSAGE`` characters: a longer one is without its middle.
+    It has no secrets, see ``redacted``, and at most ``MAX_MESSAGE`` characters: a longer one is
+    without its middle.
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(shortened(message))
+        super().__init__(shortened(redacted(message)))
 
 
 class NothingReadError(MrDedupError):

@@ -14,6 +14,7 @@ PACKAGE = Path(mr_dedup.__file__).parent
 
 # from bottom to top; those of one layer do not import one another
 LAYERS = (
+    {"redaction"},
     {"mr_dedup", "errors", "extras", "interrupts", "progress_bars"},
     {"kernels"},
     {"files"},

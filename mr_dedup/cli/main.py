@@ -30,6 +30,7 @@ from mr_dedup.cli.streams import (
     messages_as_json,
     open_closed_streams,
     print_message,
+    print_traceback,
     quiet_messages,
 )
 from mr_dedup.engines.process import collect_rarely, leave_out_pandas, set_variables
@@ -241,29 +242,27 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         return int(call(arguments))
-    except MrDedupError as error:
-        if arguments.debug:
-            raise
-        _print_error(f"{error}{_hint(error, arguments)}")
-        return EXIT_USAGE
     except BrokenPipeError:
         # the reader of our output left, which is no error
         return EXIT_OK
-    except OSError as error:
-        if arguments.debug:
-            raise
-        _print_error(located_reason(error))
-        return EXIT_USAGE
-    except MemoryError as error:
-        if arguments.debug:
-            raise
-        _print_error(f"out of memory: {error}" if str(error) else "out of memory")
-        return EXIT_USAGE
     except Exception as error:
         if arguments.debug:
-            raise
-        _print_error(f"a bug in mr-dedup: {type(error).__name__}: {error} (--debug shows where)")
-        return EXIT_BUG
+            print_traceback()
+        message, code = _described(error, arguments)
+        _print_error(message)
+        return code
+
+
+def _described(error: Exception, arguments: argparse.Namespace) -> tuple[str, int]:
+    """Return the line for an exception, and the exit code."""
+    if isinstance(error, MrDedupError):
+        return f"{error}{_hint(error, arguments)}", EXIT_USAGE
+    if isinstance(error, OSError):
+        return located_reason(error), EXIT_USAGE
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}" if str(error) else "out of memory", EXIT_USAGE
+    said = f"a bug in mr-dedup: {type(error).__name__}: {error} (--debug shows where)"
+    return said, EXIT_BUG
 
 
 def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:

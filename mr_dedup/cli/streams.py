@@ -11,12 +11,14 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.errors import escaped
 from mr_dedup.progress_bars import hidden_bars
+from mr_dedup.redaction import redacted
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -32,7 +34,8 @@ def dependable_streams() -> Iterator[None]:
     What was closed from the start is opened on the null device: stdin is empty, what is printed
     to stderr is dropped, and what is printed to stdout fails with an OSError that names it, for a
     result is not to be lost in silence. stdout escapes what its encoding lacks. stderr never
-    fails: nothing but messages is lost with it.
+    fails: nothing but messages is lost with it. What anyone prints to it, warnings and tracebacks
+    too, is without secrets, see ``redacted``.
     """
     open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -99,9 +102,9 @@ def output(arguments: argparse.Namespace) -> Iterator[BinaryIO]:
 def printable(text: str) -> str:
     """Return ``text`` on one line, what cannot be printed escaped, such as a byte not UTF-8.
 
-    Paths of copies of remote files are replaced by URIs.
+    Without secrets, see ``redacted``. Paths of copies of remote files are replaced by URIs.
     """
-    return escaped(as_named(text))
+    return escaped(redacted(as_named(text)))
 
 
 def print_message(*lines: str) -> None:
@@ -146,6 +149,15 @@ def coloured(line: str) -> str:
     if start not in _COLOURS or is_plain or not sys.stderr.isatty():
         return line
     return f"\x1b[{_COLOURS[start]}m{start}\x1b[0m{space}{rest}"
+
+
+def print_traceback() -> None:
+    """Print the traceback of the exception that is handled; in JSON as ``traceback``."""
+    text = traceback.format_exc()
+    if _as_json.is_set():
+        print_event({"level": "error", "traceback": redacted(as_named(text))})
+    else:
+        print(as_named(text), end="", file=sys.stderr, flush=True)
 
 
 def print_warning(line: str) -> None:
@@ -243,14 +255,15 @@ class _StandardOutput(io.FileIO):
 
 
 class _Unfailing:
-    """A text stream whose errors are ignored: after the first it is abandoned."""
+    """A text stream without secrets, whose errors are ignored: after the first it is abandoned."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         try:
-            return self._stream.write(text)
+            self._stream.write(redacted(text))
+            return len(text)
         except OSError:
             abandon(self._stream)
             return len(text)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError, UnreadableError, shortened
+from mr_dedup.redaction import redacted
 from mr_dedup.storage.hdfs import hadoop_reason
 from mr_dedup.storage.uris import scheme_of, without_secrets
 
@@ -255,5 +256,5 @@ def _message(error: BaseException) -> str:
     """Return what an exception says, in one line, without what may be a credential."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     said = " ".join(str(said).split()).rstrip(".")
-    said = _WEB_ADDRESS.sub(lambda found: without_secrets(found[0]), said)
+    said = _WEB_ADDRESS.sub(lambda found: without_secrets(found[0]), redacted(said))
     return shortened(said, 300) or type(error).__name__

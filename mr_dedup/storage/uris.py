@@ -6,6 +6,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.redaction import redacted
 
 _URI = re.compile(r"(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]*://")
 _ENDINGS = re.compile(r"(\.[A-Za-z0-9]+){0,2}$")
@@ -101,11 +102,8 @@ def without_secrets(uri: str) -> str:
     >>> without_secrets("https://user:secret@example.org/a.jsonl?X-Amz-Signature=0a1b")
     'https://example.org/a.jsonl?…'
     """
-    scheme, mark, rest = uri.partition("://")
-    rest, question, query = rest.partition("?")
-    host, slash, path = rest.partition("/")
-    user, at, host = host.rpartition("@")
-    if scheme.lower() in _WEB:
-        user, at, query = "", "", HIDDEN_QUERY.removeprefix("?") if query else ""
-    shown = f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}{question}{query}"
+    shown = redacted(uri)
+    if scheme_of(uri) in _WEB:
+        path, question, query = shown.partition("?")
+        shown = path + (HIDDEN_QUERY if query else question)
     return _CONTROL.sub(lambda found: f"%{ord(found[0]):02X}", shown)

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import secrets
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.redaction import redacted
 from mr_dedup.urls.digests import DIGEST_BYTES, Digests, from_bytes, to_bytes
 from mr_dedup.urls.store import VERSION, Change, Counts, Entry, State, parse_about
 
@@ -134,10 +133,12 @@ class RedisStore:
         prefix = b"{mr-dedup:%b}:" % name.encode()
         self._state, self._journal, self._buckets = prefix + b"state", prefix + b"journal", prefix
         self._journal_digests = journal_digests
+        scheme, colon, server = uri.partition("#")[0].partition(":")
         try:
-            self._redis: Any = redis.Redis.from_url(uri.partition("#")[0])
-        except ValueError as error:
-            raise MrDedupError(f"{self._uri}: not a URI of Redis: {error}") from error
+            self._redis: Any = redis.Redis.from_url(f"{scheme.lower()}{colon}{server}")
+        except ValueError:
+            # the error may have a part of the password
+            raise MrDedupError(f"{self._uri}: not a URI of Redis") from None
         register = self._redis.register_script
         self._begin, self._counts, self._commit, self._between, self._read_journal = (
             register(script) for script in (_BEGIN, _COUNTS, _COMMIT, _BETWEEN, _JOURNAL)
@@ -227,13 +228,10 @@ class RedisStore:
 
 def _parsed(uri: str) -> tuple[str, str]:
     """Return a URI for messages, without its password, and the name in it."""
-    try:
-        parts = urlsplit(uri)
-    except ValueError as error:
-        shown = re.sub("//.*@", "//", uri)
-        raise MrDedupError(f"{shown}: not a URI of Redis: {error}") from error
-    if parts.scheme not in SCHEMES:
-        raise ValueError(f"URI must begin with redis://, not {uri!r}")
-    server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    name = parts.fragment or DEFAULT_NAME
+    server, _, name = uri.rpartition("@")[2].partition("#")
+    scheme = uri.partition("://")[0].lower()
+    if scheme not in SCHEMES:
+        raise MrDedupError("a URI of Redis begins with redis://, rediss:// or unix://")
+    name = name or DEFAULT_NAME
+    server = redacted(server if "://" in server else f"{scheme}://{server}").partition("?")[0]
     return f"{server}#{name}", name

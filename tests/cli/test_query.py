@@ -376,7 +376,7 @@ def test_debug_shows_where_an_error_came_from(corpus, queries, tmp_path):
     command = [sys.executable, "-m", "mr_dedup", "--debug", "query", str(tmp_path / "bad.longs"),
                "--queries", str(queries)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert done.stderr.startswith("Traceback (most recent call last):")
     assert "bad.longs, byte 8: ends inside a long" in done.stderr.splitlines()[-1]
 

@@ -216,7 +216,7 @@ def test_redis_out_of_reach_is_told_without_the_password(tmp_path):
     with pytest.raises(MrDedupError, match=r"redis://127.0.0.1:1/0#urls: .*refused") as caught:
         RedisStore("redis://someone:secret@127.0.0.1:1/0")
     assert "secret" not in str(caught.value)
-    with pytest.raises(ValueError, match="URI must begin with redis://"):
+    with pytest.raises(MrDedupError, match="begins with redis://"):
         RedisStore("http://x")
 
 
@@ -298,7 +298,7 @@ def test_a_form_that_is_not_understood(tmp_path):
     "address", ["redis://[bad/0", "redis://me:secret@[bad/0", "redis://h:port/0", "unix://[x"]
 )
 def test_what_is_no_address_of_redis(address):
-    with pytest.raises(MrDedupError, match="not a URI of Redis: ") as caught:
+    with pytest.raises(MrDedupError, match="not a URI of Redis") as caught:
         open_filter(address)
     assert "secret" not in str(caught.value)
 

@@ -1,0 +1,90 @@
+"""Text without passwords, tokens and signatures: every message and log goes through it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+REDACTED = "…"
+"""What stands for a secret."""
+
+_URI = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]+)://(\S*)")
+_PORT = re.compile(r":(?![\d,;'\")\]]|$)[^:\]]*$")
+_USERLESS = ("http", "https", "redis", "rediss", "unix", "sc")
+"""Schemes whose user may be a token, or says nothing: others are accounts and containers."""
+
+_NAME = re.compile(
+    r"(?P<mark>^|[?&;\s'\"({,]|\\u0026)(?P<name>[^=&?;#\s'\"({,:]{1,80})(?:=|['\"]\s{0,3}:\s{0,3}b?['\"])"
+)
+_VALUE = re.compile(r"(?:[^&;#\s\"'<>)\]},\\]|[\"'<>)\]},\\](?=[\w%]))+")
+"""Up to the end of a parameter; a quote or bracket within it belongs to it."""
+
+_SECRET = re.compile(
+    r"signature|secret|passw|credential|(?:security|access|auth|id|refresh|session)[-_]?token|"
+    r"(?:access|account|api|shared)[-_]?(?:access)?key"
+)
+"""In names of values that are secrets, wherever they stand."""
+
+_SECRET_PARAMETER = re.compile(r"sig|sas|pwd?|pass|key|auth|authorization|.*token|jwt|password")
+"""Names of secrets in the query of a URI, where other words of a text cannot be meant."""
+
+_HEADER = re.compile(
+    r"(?i)(authorization['\"]?\s{0,3}[:=]\s{0,3}(?:b?['\"])?(?:(?:basic|bearer|digest|token)\s+)?)"
+    r"[^\s'\",]+"
+)
+
+
+def redacted(text: str) -> str:
+    """Return ``text`` without the secrets of URIs, parameters and headers in it.
+
+    The user and password of a URI are left out, values of parameters become ``…``. Takes time
+    linear in the text.
+
+    >>> redacted("redis://:secret@cache:6379/0: refused")
+    'redis://cache:6379/0: refused'
+    >>> redacted("https://example.org/a?X-Amz-Signature=0a1b&X-Amz-Expires=60")
+    'https://example.org/a?X-Amz-Signature=…&X-Amz-Expires=60'
+    """
+    if "://" in text:
+        text = _URI.sub(_without_password, text)
+    if "=" in text or ":" in text:
+        text = _HEADER.sub(rf"\g<1>{REDACTED}", _without_values(text))
+    return text
+
+
+def _without_password(found: re.Match[str]) -> str:
+    rests = found[2].split("://")
+    return "://".join([found[1], *(_without_user(found[1], rest) for rest in rests)])
+
+
+def _without_user(scheme: str, rest: str) -> str:
+    """Return what follows ``scheme://`` without a password, and with the user if it is no secret.
+
+    >>> _without_user("redis", ":a/b@cache/0"), _without_user("abfs", "pages@account/a@b")
+    ('cache/0', 'pages@account/a@b')
+    """
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
+        user, _, host = authority.rpartition("@")
+        rest = host + rest[len(authority) :]
+    elif "@" in rest and _PORT.search(authority):
+        # what would be the port begins a password that has one of the separators
+        user, _, rest = rest.rpartition("@")
+    else:
+        return rest
+    if scheme.lower() in _USERLESS:
+        return rest
+    return f"{user.partition(':')[0]}@{rest}"
+
+
+def _without_values(text: str) -> str:
+    parts, done = [], 0
+    for found in _NAME.finditer(text):
+        name = unquote(found["name"]).lower()
+        in_query = found["mark"] in ("?", "&", ";", "\\u0026")
+        if _SECRET.search(name) or (in_query and _SECRET_PARAMETER.fullmatch(name)):
+            value = _VALUE.match(text, max(found.end(), done))
+            if value:
+                parts += [text[done : value.start()], REDACTED]
+                done = value.end()
+    return "".join(parts) + text[done:]
