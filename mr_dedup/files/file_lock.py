@@ -7,6 +7,7 @@ import errno
 import fcntl
 import functools
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from mr_dedup.files.io_errors import cannot_be_written, reason_of
 from mr_dedup.interrupts import removed_at_forced_end
 
 _PID_BYTES = 20
+_LEFT = re.compile(rb"(\d{1,18}\n)?")
+"""What a lock file contains."""
 
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
 """Errors of a file system that has no locks."""
@@ -26,6 +29,39 @@ _taken: set[int] = set()
 
 class LockTakenError(Exception):
     """Another process has the lock, or this one by another descriptor; the message names it."""
+
+
+def open_lock(path: Path, subject: str, directory: int | None = None) -> int:
+    """Open a lock file, which is created if it does not exist; return its descriptor.
+
+    Others may have made what is there by that name: links are not followed, pipes not waited for,
+    and only a file that a lock leaves, empty or with the id of a process, is written to.
+
+    Args:
+        path: The file.
+        subject: What is locked, for messages.
+        directory: The descriptor of its directory, if that is open.
+
+    Raises:
+        MrDedupError: It is something else, or cannot be written.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        name = path if directory is None else path.name
+        descriptor = os.open(name, flags, 0o666, dir_fd=directory)
+        status = os.fstat(descriptor)
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
+        if not is_ours or not _LEFT.fullmatch(os.pread(descriptor, _PID_BYTES + 1, 0)):
+            os.close(descriptor)
+            raise MrDedupError(f"{path}: {_NOT_A_LOCK}")
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise MrDedupError(f"{path}: {_NOT_A_LOCK}") from error
+        raise cannot_be_written(subject, error) from error
+    return descriptor
+
+
+_NOT_A_LOCK = "not a lock file of mr-dedup, whose name it has; move it away"
 
 
 def take(descriptor: int) -> None:
@@ -109,10 +145,7 @@ class FileLock:
 
         Returns False if the file was removed by its owner between opening and locking.
         """
-        try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise cannot_be_written(self._subject, error) from error
+        descriptor = open_lock(self._path, self._subject)
         try:
             take(descriptor)
         except LockTakenError as error:

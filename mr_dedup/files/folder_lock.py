@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.files.file_lock import LockTakenError, release, take
+from mr_dedup.files.file_lock import LockTakenError, open_lock, release, take
 from mr_dedup.files.folders import Folder, moved
-from mr_dedup.files.io_errors import cannot_be_written, reading, reason_of
+from mr_dedup.files.io_errors import reading, reason_of
 
 
 class FolderLock:
@@ -24,10 +24,7 @@ class FolderLock:
 
     def __init__(self, folder: Folder, name: str, in_use: type[MrDedupError]) -> None:
         self._folder = folder
-        try:
-            self._handle = (folder / name).open(os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise cannot_be_written(folder.path, error) from error
+        self._handle = open_lock(folder.path / name, str(folder.path), folder.handle)
         try:
             take(self._handle)
         except LockTakenError as error:

@@ -165,9 +165,13 @@ class FolderFile:
         return handle
 
     def open(self, flags: int) -> int:
-        """Return a descriptor, as ``os.open``; OSError with the path of the file."""
+        """Return a descriptor, as ``os.open``; OSError with the path of the file.
+
+        Links are not followed, and pipes not waited for: an index may come from others.
+        """
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            return os.open(self.name, flags | os.O_CLOEXEC, 0o666, dir_fd=self.folder.handle)
+            return os.open(self.name, flags, 0o666, dir_fd=self.folder.handle)
         except OSError as error:
             error.filename = str(self.path)
             raise

@@ -3,14 +3,18 @@
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mr_dedup import interrupts
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.file_lock import FileLock
+from mr_dedup.files.folder_lock import FolderLock
+from mr_dedup.files.folders import Folder
 
 OWNER = """
 import pathlib, sys, time
@@ -96,10 +100,54 @@ def test_one_owner_at_a_time(tmp_path):
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path):
-    with pytest.raises(MrDedupError, match=r"^out: cannot be written: Is a directory$"):
+    with pytest.raises(MrDedupError, match="not a lock file of mr-dedup"):
         FileLock(tmp_path, "out", pytest.fail).__enter__()
     with pytest.raises(MrDedupError, match=r"^out: cannot be written: No such file"):
         FileLock(tmp_path / "none" / "lock", "out", pytest.fail).__enter__()
+
+
+def made_by_others(kind, path, victim):
+    """Put something at ``path`` that others could."""
+    if kind == "link":
+        path.symlink_to(victim)
+    elif kind == "dangling link":
+        path.symlink_to(path.with_name("created"))
+    elif kind == "hard link":
+        path.hardlink_to(victim)
+    elif kind == "file":
+        path.write_text("precious")
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(str(path))
+    elif kind == "device":
+        path.symlink_to("/dev/full")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["link", "dangling link", "hard link", "file", "directory", "pipe", "socket", "device"],
+)
+@pytest.mark.parametrize("is_in_folder", [False, True])
+def test_what_others_made_by_the_name_of_a_lock(monkeypatch, tmp_path, kind, is_in_folder):
+    # the path of a socket has at most 107 bytes
+    monkeypatch.chdir(tmp_path)
+    victim, path = Path("victim"), Path("lock")
+    victim.write_text("precious")
+    made_by_others(kind, path, victim.absolute())
+    before = path.lstat()
+    with pytest.raises(MrDedupError, match="lock: not a lock file of mr-dedup"):
+        if is_in_folder:
+            with Folder(Path()) as folder:
+                FolderLock(folder, "lock", MrDedupError)
+        else:
+            FileLock(path, "out", pytest.fail).__enter__()
+    assert victim.read_text() == "precious"
+    assert path.lstat() == before or kind == "directory"
+    assert {each.name for each in Path().iterdir()} == {"victim", "lock"}
 
 
 def test_a_lock_that_says_nothing_of_its_owner(tmp_path):
