@@ -259,6 +259,19 @@ def _load() -> Library:
         raise MrDedupError(f"{folder}: damaged, install mr-dedup again: {error}") from error
 
 
+def is_safe(folder: Path) -> bool:
+    """Return whether only this user can write to a directory, whose content is executed.
+
+    Not if it is a link. Needs the imports alone that nodes of a cluster have without this package.
+    """
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    ours = status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
+    return ours and stat.S_ISDIR(status.st_mode)
+
+
 def library_folder() -> Path:
     """Return a directory with a library that this processor runs; compile it if there is none.
 
@@ -298,7 +311,7 @@ def _writable_cache() -> Path:
     for cache in caches:
         with contextlib.suppress(OSError):
             cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_safe(cache) and os.access(cache, os.W_OK | os.X_OK):
+        if is_safe(cache) and os.access(cache, os.W_OK | os.X_OK):
             return cache
     raise MrDedupError(f"compiled kernels can be kept in none of {', '.join(map(str, caches))}")
 
@@ -307,7 +320,7 @@ def _compiled_here(target: str) -> Path:
     """Return a directory with a library for ``target``, made of the present sources."""
     name = f"{sources_digest()}-{target}"
     for cache in _caches():
-        if _is_safe(cache) and (cache / name).is_dir():
+        if is_safe(cache) and (cache / name).is_dir():
             return cache / name
     folder = _writable_cache() / name
     _compile(folder, target)
@@ -326,16 +339,6 @@ def _caches() -> Iterator[Path]:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (without a home Path raises)
     yield Path(home) / "mr_dedup" / "kernels"
     yield Path(tempfile.gettempdir()) / f"mr_dedup-kernels-{os.getuid()}"
-
-
-def _is_safe(folder: Path) -> bool:
-    """Return whether only this user can write to a directory, whose content is executed."""
-    try:
-        status = folder.lstat()
-    except OSError:
-        return False
-    ours = status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
-    return ours and stat.S_ISDIR(status.st_mode)
 
 
 def _compile(folder: Path, target: str) -> None:

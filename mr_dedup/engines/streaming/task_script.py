@@ -7,6 +7,7 @@ if it failed, write its message to a directory of the job on the cluster, for th
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ from mr_dedup.engines.streaming.task_environment import (
     NAME_VARIABLE,
     NUMBER_VARIABLE,
 )
+from mr_dedup.kernels.library import is_safe
 
 MANIFEST = ".manifest"
 """What names of files end with that name inputs, a line each: URI TAB number TAB name."""
@@ -81,7 +83,9 @@ unpack() { python_command -m zipfile -e "$PACKAGE" "$1"; }
 # Python keeps its bytecode for the next task beside the sources: at a path that stays
 code=
 cache=${MR_DEDUP_CACHE_DIR:-/tmp/mr_dedup-$(id -u)}
-if mkdir -p -m 700 "$cache" 2>/dev/null && [ -O "$cache" ] && [ -w "$cache" ]; then
+# others can make what is there by that name, for its code to be run
+if mkdir -p -m 700 "$cache" 2>/dev/null && [ -w "$cache" ] &&
+    python_command -c "$IS_SAFE" "$cache"; then
     copy=$cache/code-$DIGEST
     if ! is_whole "$copy" && new=$(mktemp -d "$cache/new-XXXXXX"); then
         if unpack "$new"; then
@@ -168,6 +172,7 @@ def task_script(
         f"FAILURES={shlex.quote(failures)}",
         f"CODE={CODE} PACKAGE={PACKAGE} LIST={FILE_LIST} DIGEST={digest}",
         f"ENVIRONMENT={ENVIRONMENT}",
+        f"IS_SAFE={shlex.quote(_is_safe_program())}",
         f"export {HADOOP_VARIABLE}={shlex.quote(shlex.join(hadoop))}",
         f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE} BYTES={BYTES_VARIABLE} LINES={LINES}",
         f"MANIFEST={MANIFEST} SPLIT_INPUTS={SPLIT_INPUTS} TAB='\t'",
@@ -186,3 +191,11 @@ def task_script(
         *_SET_UP_NODE.splitlines(),
         *run.splitlines(),
     ]
+
+
+def _is_safe_program() -> str:
+    """Return ``is_safe`` as a program, which a node runs before it has the package."""
+    return (
+        f"import os, stat, sys\nfrom pathlib import Path\n\n{inspect.getsource(is_safe)}\n"
+        "sys.exit(not is_safe(Path(sys.argv[1])))"
+    )

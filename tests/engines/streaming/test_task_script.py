@@ -103,7 +103,7 @@ def test_a_command_runs_between_its_streams(node, shell):
 def test_a_copy_of_the_package_that_lost_files_is_made_anew(node, shell):
     copy = node / "cache" / "code-d1"
     for name in ("mr_dedup/jobs/reading.py", FILE_LIST, None):
-        (node / "cache").mkdir(exist_ok=True)
+        (node / "cache").mkdir(0o700, exist_ok=True)
         done = run(node, "sh", "-c", "echo $PYTHONPATH", shell=shell)
         assert done.stdout.startswith(f"{copy}:")
         assert (copy / "mr_dedup" / "jobs" / "reading.py").exists()
@@ -263,6 +263,32 @@ def test_without_a_cache_the_package_still_runs(node):
     show = python("import mr_dedup; print(mr_dedup.__file__)")
     done = run(node, *show, MR_DEDUP_CACHE_DIR="/proc/none")
     assert done.stdout == f"{node / 'work folder' / CODE / 'mr_dedup' / '__init__.py'}\n"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("how", ["link", "group", "others", "owner", "file"])
+def test_a_cache_that_others_can_write_to_is_not_used(node, shell, how):
+    """Whoever makes it first could have their code run by another user of the node."""
+    cache, made = node / "cache", node / "made by others"
+    copy = made / "code-d1"
+    (copy / "mr_dedup").mkdir(parents=True)
+    (copy / "mr_dedup" / "__init__.py").write_text("raise SystemExit('code of others')")
+    (copy / FILE_LIST).write_text("mr_dedup/__init__.py\n")
+    made.chmod({"group": 0o775, "others": 0o707}.get(how, 0o755))
+    if how == "link":
+        cache.symlink_to(made)
+    elif how == "file":
+        cache.write_text("")
+    else:
+        made.rename(cache)
+    if how == "owner":
+        if os.getuid() != 0:
+            pytest.skip("only root gives directories away")
+        os.chown(cache, 54321, -1)
+    show = python("import mr_dedup; print(mr_dedup.__file__)")
+    done = run(node, *show, shell=shell)
+    assert done.stdout == f"{node / 'work folder' / CODE / 'mr_dedup' / '__init__.py'}\n"
+    assert list(node.rglob("new-*")) == []
 
 
 def test_a_failure_is_reported_with_its_input(node):
