@@ -57,7 +57,8 @@ class StoredSets:
         if self._sizes and sets.max_hashes != self._limit:
             raise ValueError(f"sets: expected sets cut at {self._limit}, got {sets.max_hashes}")
         self._limit = sets.max_hashes
-        self._sizes.append(sets.sizes)
+        # a copy: as a column of a table it would keep the memory of all that were read with it
+        self._sizes.append(sets.sizes.copy())
         self._hashes.append(sets.hashes)
         self._bytes += sets.hashes.nbytes
         if self._file is not None or self._bytes > self._memory_bytes:

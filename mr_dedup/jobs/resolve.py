@@ -30,7 +30,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets, shingle_sets
 from mr_dedup.features.stored_shingle_sets import StoredSets
-from mr_dedup.features.text_hashes import number_texts, text_hashes
+from mr_dedup.features.text_hashes import SeenTexts, number_texts, text_hashes
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
@@ -207,7 +207,8 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
 
     def _of_texts(self, found: Iterator[Clustered], locate: Locate) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk with their texts, each of these once."""
-        seen: set[bytes] = set()
+        # 16 bytes a text, an eighth of the memory of sets at most
+        seen = SeenTexts(1 << (max(1, self.stored_bytes // 128).bit_length() - 1))
         tables = (
             locate(self._with_texts(batch, clustered, seen), rows)
             for batch, clustered, rows in found
@@ -285,7 +286,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         return columns
 
     def _with_texts(
-        self, batch: DocumentBatch, clustered: ClusteredRows, seen: set[bytes]
+        self, batch: DocumentBatch, clustered: ClusteredRows, seen: SeenTexts
     ) -> pa.Table:
         """Return documents in clusters, with those of their texts that were not ``seen``."""
         rows = clustered.numbers
@@ -352,13 +353,14 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             stored.append(sets_in(table, self.max_hashes))
             # the last column, as of texts
             has_text = table["has_text"]
-            return table.drop_columns([*SETS, "has_text"]).append_column("has_text", has_text)
+            table = table.drop_columns([*SETS, "has_text"]).append_column("has_text", has_text)
+            return _copy(table)
         if "text" not in table.column_names:
             return table
         for texts in table["text"].chunks:
             stored.append(shingle_sets(texts, self.shingles, self.max_hashes))
         has_text = table["text"].is_valid()
-        return table.drop_columns(["text"]).append_column("has_text", has_text)
+        return _copy(table.drop_columns(["text"]).append_column("has_text", has_text))
 
     def _documents(
         self, table: pa.Table, stored: StoredSets
@@ -391,6 +393,11 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         before = np.flatnonzero(earlier)
         before = before[np.lexsort((documents.positions[before], documents.files[before]))]
         return np.concatenate([before, order[~earlier[order]]])
+
+
+def _copy(table: pa.Table) -> pa.Table:
+    """Return a copy: columns that were read together share memory, which each of them keeps."""
+    return table.take(pa.array(np.arange(len(table))))
 
 
 def _texts(table: pa.Table, stored: StoredSets) -> tuple[NDArray[np.int64], ShingleSets]:
@@ -432,11 +439,9 @@ def _grouped(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[list[pa.Ta
         yield group
 
 
-def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:
-    """Return which texts were ``seen`` before, by their hashes, and put the others there."""
-    digests = np.ascontiguousarray(hashes).view("V16").ravel().tolist()
-    known = []
-    for digest in digests:
-        known.append(digest in seen)
-        seen.add(digest)
-    return np.array(known, bool)
+def _known(hashes: NDArray[np.uint64], seen: SeenTexts) -> NDArray[np.bool_]:
+    """Return which texts were ``seen`` before or are repeated, by their hashes; see the others."""
+    known = seen.add(hashes)
+    is_first = np.zeros(known.size, np.bool_)
+    is_first[number_texts(hashes)[1]] = True
+    return known | ~is_first

@@ -7,6 +7,7 @@ them, which ``order_decisions`` brings together by chunk.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -24,6 +25,7 @@ from mr_dedup.clusters.suspects import (
     template_clusters,
 )
 from mr_dedup.errors import MrDedupError
+from mr_dedup.features.text_hashes import SeenTexts
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.count_tables import COUNTS
 from mr_dedup.formats.documents.batch import DocumentBatch
@@ -177,7 +179,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         return locate
 
     def _with_texts(
-        self, batch: DocumentBatch, clustered: ClusteredRows, seen: set[bytes]
+        self, batch: DocumentBatch, clustered: ClusteredRows, seen: SeenTexts
     ) -> pa.Table:
         table = super()._with_texts(batch, clustered, seen)
         return table.append_column("position", pa.array(batch.offsets[clustered.numbers]))
@@ -216,16 +218,15 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
     def resolve_clusters(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield decisions, their clusters, what a report shows, and the size of each chunk."""
         for key, tables in groups:
-            clustered = []
-            for table in tables:
-                if is_size(table):
-                    yield key, table
-                else:
-                    clustered.append(table)
-            if not clustered:
+            sizes: list[pa.Table] = []
+            # read one by one: their texts are not needed together
+            clustered = _clustered_in(tables, sizes)
+            first = [*itertools.islice(clustered, 1)]
+            resolved = self.resolved(itertools.chain(first, clustered)) if first else None
+            yield from ((key, table) for table in sizes)
+            if resolved is None:
                 continue
-            resolved = self.resolved(clustered)
-            del clustered
+            del first
             decided = self._described_decisions(resolved)
             self._count(decided, counters)
             is_earlier = self.is_earlier(decided["chunk"].to_numpy())
@@ -371,6 +372,15 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             ),
         }
         yield pa.table(described)
+
+
+def _clustered_in(tables: Iterable[pa.Table], sizes: list[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables of documents in clusters; add those of the sizes of chunks to ``sizes``."""
+    for table in tables:
+        if is_size(table):
+            sizes.append(table)
+        else:
+            yield table
 
 
 def _powers(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,12 +12,19 @@ import pytest
 
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import shingle_sets
+from mr_dedup.features.text_hashes import text_hashes
 from mr_dedup.formats import lines
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
-from mr_dedup.jobs.cached_documents import take_offsets, take_sets
+from mr_dedup.formats.table_store import TableStore
+from mr_dedup.jobs.cached_documents import (
+    columns_of_hashes,
+    columns_of_sets,
+    take_offsets,
+    take_sets,
+)
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import TaskInput
 from mr_dedup.jobs.fingerprint import FingerprintJob
@@ -101,6 +108,69 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, cache
             assert text == (None if texts[i] in sent else texts[i])
             sent.add(texts[i])
     assert sent == {texts[i] for i in rows}
+
+
+def test_texts_that_were_sent_are_remembered_in_bounded_memory(tmp_path, monkeypatch):
+    """Forgotten ones are sent again: what is decided is the same."""
+    path = tmp_path / "pages.jsonl"
+    texts = [f"text number {i % 1500}" for i in range(3000)]
+    lines_of = [json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)]
+    path.write_text("".join(lines_of))
+    labels = np.zeros(3000, np.uint64)
+    lengths = np.array([len(text) for text in texts])
+    clustered = ClusteredRows(np.arange(3000), labels, labels, lengths, ranges={0: (0, 3000)})
+    clustered.write(tmp_path / "clustered")
+    monkeypatch.setattr(lines, "_READ_BYTES", 1000)
+    reading = ReadOptions(batch_bytes=1000)
+    sent, decided = {}, {}
+    for stored_bytes in (16 << 7, 1 << 24):
+        job = ResolveJob(
+            clustered=str(tmp_path / "clustered"), shingles=SHINGLES, reading=reading,
+            stored_bytes=stored_bytes,
+        )  # fmt: skip
+        tables = [table for _, table in job.map(TaskInput(path, "pages.jsonl"), Counter())]
+        sent[stored_bytes] = sum(len(table) - table["text"].null_count for table in tables)
+        decided[stored_bytes] = job.resolved(tables).decided()
+    # 16 texts are remembered
+    assert list(sent.values()) == pytest.approx([3000, 1500], abs=50)
+    few, many = decided.values()
+    for name in few.column_names:
+        np.testing.assert_array_equal(few[name].to_numpy(), many[name].to_numpy())
+
+
+@pytest.mark.parametrize("are_sets", [True, False])
+def test_texts_and_sets_of_a_cluster_are_let_go_as_they_are_read(tmp_path, are_sets):
+    """Tables from a file share its memory: a column that stays must not keep the texts."""
+    rng = random.Random(2)
+    job = ResolveJob(clustered="", shingles=SHINGLES, stored_bytes=1 << 16)
+    in_memory = []
+    with TableStore(1 << 17, tmp_path) as store:
+        for chunk in range(60):
+            texts = [" ".join(str(rng.randrange(10**6)) for _ in range(300)) for _ in range(30)]
+            texts = pa.array(texts, pa.large_string())
+            columns = {"id": pa.array(map(str, range(30)), pa.large_string())}
+            for name, kind in (("length", np.int64), ("label", np.uint64)):
+                columns[name] = np.full(30, 7, kind)
+            columns["fingerprint"] = np.arange(30, dtype=np.uint64)
+            columns |= columns_of_hashes(text_hashes(texts))
+            if are_sets:
+                columns["has_text"] = np.ones(30, bool)
+                columns |= columns_of_sets(shingle_sets(texts, SHINGLES, job.max_hashes))
+            else:
+                columns["text"] = texts
+            columns["row"], columns["chunk"] = np.arange(30), np.full(30, chunk)
+            store.add(0, pa.table(columns))
+        size_bytes = store.size_bytes
+
+        def read():
+            for table in store.take(0):
+                yield table
+                del table
+                in_memory.append(pa.total_allocated_bytes())
+
+        assert len(job.resolved(read()).table) == 1800
+    assert size_bytes > 3_000_000
+    assert max(in_memory[20:]) - in_memory[0] < size_bytes / 4
 
 
 def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
