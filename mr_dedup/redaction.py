@@ -20,8 +20,9 @@ _VALUE = re.compile(r"(?:[^&;#\s\"'<>)\]},\\]|[\"'<>)\]},\\](?=[\w%]))+")
 """Up to the end of a parameter; a quote or bracket within it belongs to it."""
 
 _SECRET = re.compile(
-    r"signature|secret|passw|credential|(?:security|access|auth|id|refresh|session)[-_]?token|"
-    r"(?:access|account|api|shared)[-_]?(?:access)?key"
+    r"signature(?!s)|secret|passw|credential|"
+    r"(?:security|access|auth|id|refresh|session)[-_]?token(?!s)|"
+    r"(?:access|account|api)[-_]?key(?!s)"
 )
 """In names of values that are secrets, wherever they stand."""
 

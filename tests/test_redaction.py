@@ -75,6 +75,8 @@ def test_secrets_in_other_forms(text):
         "http://example.org:80/@user/posts?id=3&page=2#key",
         "http://[::1]:80/@a",
         "s3://bucket/2026-01-01T00:00/me@example.org",
+        "minhash:bands=20,rows=5,min_shared_keys=1 finds pairs",
+        "max_keys=3,signatures=2,max_id_tokens=4",
         "kept 5 of 6 documents (key: URL)",
         "C:/a@b, d: e@f",
         "",
