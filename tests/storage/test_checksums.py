@@ -83,6 +83,20 @@ def test_a_web_server_that_sends_another_range(web, quick, tmp_path, kind):
         copied(web.of("a.bin"), tmp_path)
 
 
+@pytest.mark.parametrize("said", ["9" * 5000, "1", "0", "00"])
+def test_a_web_server_that_states_another_size(web, quick, tmp_path, said):
+    """Python makes no number of over 4,300 digits."""
+
+    def other(status, headers, content):
+        headers = {**headers, "Content-Range": f"bytes 0-{len(content) - 1}/{said}"}
+        return status, headers, content
+
+    web.write("a.bin", CONTENT)
+    web.proxy.faults.append(Fault("GET .* bytes=", other))
+    with pytest.raises(MrDedupError, match=r"a\.bin: (was changed|the server sends bytes)"):
+        copied(web.of("a.bin"), tmp_path)
+
+
 @pytest.mark.parametrize("size", [100, len(CONTENT) + 1])
 def test_a_web_server_that_sends_a_file_of_another_size(web, quick, tmp_path, size):
     def other(status, headers, content):
