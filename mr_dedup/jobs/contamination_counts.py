@@ -76,13 +76,13 @@ class ChunkCounts:
         self._set_of = set_of
         self._tables: list[pa.Table] = []
 
-    def add(self, found: pa.Table, document: NDArray[np.int64], matches: pa.Table) -> None:
+    def add(self, found: pa.Table, document: NDArray[np.int64]) -> None:
         """Count some matches, those of a document all in one table.
 
         Args:
-            found: Columns ``item``, ``field``, ``contaminated``, ``exact`` and ``coverage``.
+            found: Columns ``item``, ``field``, ``verdict``, ``contaminated``, ``exact`` and
+                ``coverage``.
             document: int64[m], which document of the chunk each row is of, ascending.
-            matches: The same rows as a result has them, with the columns ``EXAMPLE``.
         """
         item = found["item"].to_numpy().astype(np.int64)
         decisive = found["field"].to_numpy() != Field.ANSWER
@@ -92,10 +92,16 @@ class ChunkCounts:
         self._tables += [
             self._items(document, item, (counted, exact), best),
             self._sets(document[counted], item[counted]),
-            _verdicts(document, item, matches["verdict"]),
-            self._examples(item, matches),
+            _verdicts(document, item, found["verdict"]),
         ]
         self._tables = added_up(self._tables)
+
+    def add_examples(self, item: NDArray[np.int64], matches: pa.Table) -> None:
+        """Take the first of each set and verdict among matches of ``item`` int64[m].
+
+        ``matches`` has the columns ``EXAMPLE``.
+        """
+        self._tables = added_up([*self._tables, self._examples(item, matches)])
 
     def _items(
         self,

@@ -9,8 +9,9 @@ such a shard is done.
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -20,10 +21,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.contamination.item_index import Field, ItemIndex
-from mr_dedup.contamination.judging import Judge, Judgement
+from mr_dedup.contamination.judging import Judge
 from mr_dedup.contamination.matching import Matcher
 from mr_dedup.features.text_batch import text_batch
-from mr_dedup.features.token_spans import TokenSpans, token_spans
+from mr_dedup.features.token_spans import token_spans
 from mr_dedup.formats.benchmark_items import read_written_items
 from mr_dedup.formats.cut_files import cuts_schema
 from mr_dedup.formats.documents.batch import DocumentBatch
@@ -99,16 +100,27 @@ FILES = pa.schema([("chunk", pa.int64()), ("file", pa.string()), ("size_bytes", 
 
 _FOUND = pa.schema(
     [
+        ("document", pa.int64()),
         ("item", pa.int32()),
         ("field", pa.uint8()),
         ("answer", pa.int32()),
+        ("verdict", pa.string()),
         ("contaminated", pa.bool_()),
         ("exact", pa.bool_()),
         ("coverage", pa.float64()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("deleted", pa.int32()),
+        ("inserted", pa.int32()),
+        ("changed", pa.int32()),
     ]
 )
-"""Columns of what is found, a row for each row of the matches: ``item`` is a row of the items,
-``field`` a ``Field``, ``answer`` which of several answers it is."""
+"""Columns of what is found, a row for each row of the matches: ``document`` is one of a batch,
+``item`` a row of the items, ``field`` a ``Field``, ``answer`` which of several answers it is;
+``start`` and ``end`` are bytes."""
+
+ROWS_AT_ONCE = 1 << 14
+"""Rows of matches that are made, and written, together: a document may have millions."""
 
 MAX_TEXT = 4000
 """Characters of a text of the document that are in a result."""
@@ -152,7 +164,10 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
                     counts[CONTAMINATED] += int(of_batch.contaminated.sum())
                     if len(of_batch.rows):
                         counts[MATCHED] += len(of_batch.rows)
-                        found.add(of_batch.rows, of_batch.documents, of_batch.matches)
+                        found.add(of_batch.rows, of_batch.documents)
+                    for matches, numbers in of_batch.matches():
+                        found.add_examples(numbers, matches)
+                        writer.write_matches(matches)
                     writer.write(batch, of_batch, counts)
             writer.finish()
             counts[STOPPED] += search.stopped
@@ -200,9 +215,12 @@ class _Writer(ChunkWriter):
         if self._documents is not None:
             self._job.parts.finish(self.folder, self._documents, self.number)
 
+    def write_matches(self, matches: pa.Table) -> None:
+        """Write what is found in some documents."""
+        self._matches.write_table(matches)
+
     def write(self, batch: DocumentBatch, found: _Found, counts: Counters) -> None:
-        """Write what is found in some documents, and those that are kept."""
-        self._matches.write_table(found.matches)
+        """Write those of some documents that are kept, given what is found in all."""
         if self._documents is None:
             return
         if self._cut is not None:
@@ -249,7 +267,7 @@ def _dropped(found: _Found) -> pa.Table:
     pairs = np.unique(np.stack([document, item], axis=1), axis=0)
     items = np.unique(pairs[:, 0], return_counts=True)[1]
     names = DROPPED_DOCUMENTS.names[:-1]
-    chosen = found.matches.select(names).take(pa.array(rows[first]))
+    chosen = found.some_matches(rows[first]).select(names)
     return chosen.append_column("items", pa.array(items)).cast(DROPPED_DOCUMENTS)
 
 
@@ -257,20 +275,57 @@ class _Found(NamedTuple):
     """What is found in a batch of documents.
 
     Attributes:
-        rows: A table as ``_FOUND``.
-        matches: Its rows as ``MATCHES``.
-        documents: int64[m], the document of each row, ascending.
+        batch: The documents.
+        items: The texts of items.
+        rows: A table as ``_FOUND``, ascending by document.
+        offsets: The columns ``start`` and ``end`` in code points.
         contaminated: Which documents are contaminated, bool[n].
         cuts: The texts of items that count, joined where they overlap or touch.
         cut_items: The ``set`` and ``item`` of the first item of each.
     """
 
+    batch: DocumentBatch
+    items: pa.Table
     rows: pa.Table
-    matches: pa.Table
-    documents: NDArray[np.int64]
+    offsets: dict[str, NDArray[np.int64]]
     contaminated: NDArray[np.bool_]
     cuts: Slices
     cut_items: pa.Table
+
+    @property
+    def documents(self) -> NDArray[np.int64]:
+        """The document of each row, int64[m], ascending."""
+        documents: NDArray[np.int64] = self.rows["document"].to_numpy()
+        return documents
+
+    def matches(
+        self, rows_at_once: int = ROWS_AT_ONCE
+    ) -> Iterator[tuple[pa.Table, NDArray[np.int64]]]:
+        """Yield tables as ``MATCHES`` of some rows each, and the items of these."""
+        for start in range(0, len(self.rows), rows_at_once):
+            numbers = np.arange(start, min(start + rows_at_once, len(self.rows)))
+            item = self.rows["item"].slice(start, rows_at_once).to_numpy().astype(np.int64)
+            yield self.some_matches(numbers), item
+
+    def some_matches(self, numbers: NDArray[np.int64]) -> pa.Table:
+        """Return a table as ``MATCHES`` of some rows."""
+        rows = self.rows.take(pa.array(numbers))
+        documents, starts, stops = (rows[name].to_numpy() for name in ("document", "start", "end"))
+        shown = Slices(documents, starts, np.minimum(stops, starts + 4 * MAX_TEXT))
+        of_row = self.items.select(["set", "item"]).take(rows["item"])
+        made = {
+            **{name: rows[name] for name in _FOUND.names},
+            **document_columns(self.batch, documents),
+            **{name: column[numbers] for name, column in self.offsets.items()},
+            "text": _beginnings(self.batch.texts, shown),
+            "set": of_row["set"],
+            "item": of_row["item"],
+            "field": [Field(field).key for field in rows["field"].to_pylist()],
+            "kind": np.where(rows["exact"].to_numpy(), "exact", "near"),
+            "item_text": _item_texts(self.items, rows),
+        }
+        columns = [_column(made[field.name], field.type) for field in MATCHES]
+        return pa.table(columns, schema=MATCHES)
 
 
 class _Search:
@@ -286,77 +341,44 @@ class _Search:
 
     def batch(self, batch: DocumentBatch, items: pa.Table) -> _Found:
         """Return what is found, with the texts of items."""
-        spans = token_spans(batch.texts)
+        rows = pa.concat_tables([_FOUND.empty_table(), *_tables(self._rows(batch))])
+        documents, starts, stops = (rows[name].to_numpy() for name in ("document", "start", "end"))
+        slices = Slices(documents, starts, stops)
+        counted = np.flatnonzero(rows["contaminated"].to_numpy())
         contaminated = np.zeros(len(batch), bool)
-        rows: list[tuple[Any, ...]] = []
-        documents: list[int] = []
+        contaminated[documents[counted]] = True
+        order = counted[np.lexsort((starts[counted], documents[counted]))]
+        cuts, of = cutting.joined(slices.chosen(order))
+        firsts = order[np.unique(of, return_index=True)[1]]
+        cut_items = items.select(["set", "item"]).take(rows["item"].take(pa.array(firsts)))
+        offsets = offset_columns(batch.texts, slices)
+        return _Found(batch, items, rows, offsets, contaminated, cuts, cut_items)
+
+    def _rows(self, batch: DocumentBatch) -> Iterator[tuple[Any, ...]]:
+        """Yield rows as ``_FOUND``."""
+        spans = token_spans(batch.texts)
         for document, matches in self._matcher.find(spans):
             first, last = spans.offsets[document : document + 2].tolist()
-            judgements = list(self._judge.judgements(spans.hashes[first:last], matches))
-            contaminated[document] = any(each.verdict.is_contaminated for each in judgements)
-            found = list(_rows(judgements, spans, first))
-            rows += found
-            documents += [document] * len(found)
-        return _found(batch, items, rows, np.array(documents, np.int64), contaminated)
+            for each in self._judge.judgements(spans.hashes[first:last], matches):
+                is_contaminated = each.verdict.is_contaminated
+                for field, match, answer in each.found:
+                    yield (
+                        document, each.item, int(field), answer, each.verdict.value,
+                        is_contaminated, match.is_exact, match.coverage,
+                        int(spans.starts[first + match.start]),
+                        int(spans.stops[first + match.stop - 1]),
+                        match.deleted, match.inserted, match.changed,
+                    )  # fmt: skip
 
 
-_ROW = ("item", "field", "answer", "verdict", "contaminated", "exact", "coverage", "start", "end",
-        "deleted", "inserted", "changed")  # fmt: skip
-
-
-def _rows(
-    judgements: Sequence[Judgement], spans: TokenSpans, first: int
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns ``_ROW`` of a document's rows, whose offsets are bytes."""
-    for judgement in judgements:
-        verdict = judgement.verdict
-        for field, match, answer in judgement.found:
-            yield (
-                judgement.item, int(field), answer, verdict.value, verdict.is_contaminated,
-                match.is_exact, match.coverage, int(spans.starts[first + match.start]),
-                int(spans.stops[first + match.stop - 1]), match.deleted, match.inserted,
-                match.changed,
-            )  # fmt: skip
-
-
-def _found(
-    batch: DocumentBatch,
-    items: pa.Table,
-    rows: list[tuple[Any, ...]],
-    documents: NDArray[np.int64],
-    contaminated: NDArray[np.bool_],
-) -> _Found:
-    """Return what is found, given the rows ``_ROW`` and the document that each is of."""
-    named = items.select(["set", "item"])
-    if not rows:
-        return _Found(
-            _FOUND.empty_table(), MATCHES.empty_table(), documents, contaminated, Slices.none(),
-            named.slice(0, 0),
-        )  # fmt: skip
-    columns = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
-    found = pa.table([pa.array(columns[name], kind.type) for name, kind in
-                      zip(_FOUND.names, _FOUND, strict=True)], schema=_FOUND)  # fmt: skip
-    starts, stops = (np.array(columns[name], np.int64) for name in ("start", "end"))
-    slices = Slices(documents, starts, stops)
-    shown = Slices(documents, starts, np.minimum(stops, starts + 4 * MAX_TEXT))
-    of_row = named.take(found["item"])
-    made = {
-        **columns,
-        **document_columns(batch, documents),
-        **offset_columns(batch.texts, slices),
-        "text": _beginnings(batch.texts, shown),
-        "set": of_row["set"],
-        "item": of_row["item"],
-        "field": [Field(field).key for field in columns["field"]],
-        "kind": np.where(found["exact"].to_numpy(), "exact", "near"),
-        "item_text": _item_texts(items, columns),
-    }
-    matches = pa.table([_column(made[field.name], field.type) for field in MATCHES], schema=MATCHES)
-    counted = np.flatnonzero(found["contaminated"].to_numpy())
-    order = counted[np.lexsort((starts[counted], documents[counted]))]
-    cuts, of = cutting.joined(slices.chosen(order))
-    firsts = order[np.unique(of, return_index=True)[1]]
-    return _Found(found, matches, documents, contaminated, cuts, of_row.take(pa.array(firsts)))
+def _tables(rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.Table]:
+    """Yield tables as ``_FOUND`` of some rows each."""
+    while some := list(itertools.islice(rows, ROWS_AT_ONCE)):
+        columns = zip(*some, strict=True)
+        yield pa.table(
+            [pa.array(column, field.type) for column, field in zip(columns, _FOUND, strict=True)],
+            schema=_FOUND,
+        )
 
 
 def _column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:
@@ -366,12 +388,11 @@ def _column(values: Any, kind: pa.DataType) -> pa.ChunkedArray:
                              pa.array(values, kind)])  # fmt: skip
 
 
-def _item_texts(items: pa.Table, columns: dict[str, tuple[Any, ...]]) -> pa.Array:
+def _item_texts(items: pa.Table, rows: pa.Table) -> pa.Array:
     """Return the beginnings of the texts of items that were found."""
     texts = []
-    for item, field, answer in zip(
-        columns["item"], columns["field"], columns["answer"], strict=True
-    ):
+    names = "item", "field", "answer"
+    for item, field, answer in zip(*(rows[name].to_pylist() for name in names), strict=True):
         if field == Field.ANSWER:
             text = items["answers"][item][answer].as_py()
         else:

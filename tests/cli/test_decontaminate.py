@@ -16,6 +16,7 @@ import pytest
 import mr_dedup
 from mr_dedup.formats import parts
 from mr_dedup.formats.documents import chunks
+from mr_dedup.jobs import decontaminate
 from mr_dedup.pipeline.stages import Stages
 from tests.cli.documents import write_jsonl
 from tests.cli.running import Command
@@ -179,6 +180,22 @@ def test_engines_and_divisions_give_the_same_result(
     )
     for other in results[1:]:
         assert other == results[0]
+
+
+def test_items_that_a_document_repeats_are_written_some_at_a_time(files, capfd, monkeypatch):
+    """Texts of all of its matches together may be many times the document."""
+    write_jsonl(files / "docs.jsonl", [{"id": "d", "text": f"{BREAD} " * 17_000}])
+    tables = []
+    write_matches = decontaminate._Writer.write_matches
+
+    def recorded(writer, matches):
+        tables.append(len(matches))
+        write_matches(writer, matches)
+
+    monkeypatch.setattr(decontaminate._Writer, "write_matches", recorded)
+    decontaminated(capfd, files)
+    assert sum(tables) == len(rows_of(files / "out", "matches")) >= 17_000
+    assert max(tables) == decontaminate.ROWS_AT_ONCE < sum(tables)
 
 
 def test_dropped_documents_are_listed_and_others_kept_as_they_came(files, capfd):

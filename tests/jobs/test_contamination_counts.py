@@ -37,6 +37,7 @@ def found(rows):
         {
             "item": pa.array(item, pa.int32()),
             "field": pa.array([int(each) for each in field], pa.uint8()),
+            "verdict": pa.array([verdict_of(row) for row in rows], pa.string()),
             "contaminated": pa.array(contaminated, pa.bool_()),
             "exact": pa.array(exact, pa.bool_()),
             "coverage": pa.array([each / 16 for each in coverage], pa.float64()),
@@ -62,7 +63,8 @@ def counted(rows):
     counts = ChunkCounts(SET_OF)
     if rows:
         document = np.array([row[0] for row in rows])
-        counts.add(found(rows), document, matches(rows))
+        counts.add(found(rows), document)
+        counts.add_examples(np.array([row[1] for row in rows]), matches(rows))
     return list(counts.tables({"rows": len(rows)}))
 
 
