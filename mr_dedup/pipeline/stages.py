@@ -21,7 +21,7 @@ from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.files.outputs import whole_file
 
 MANIFEST = "manifest.json"
-_VERSION = 4
+_VERSION = 5
 _READ_BYTES = 1 << 20
 
 
@@ -122,7 +122,8 @@ class Stages:
         return done
 
     def _write(self) -> None:
-        manifest = {"version": _VERSION, "run": self._run, "done": self._done}
+        content = {"run": self._run, "done": self._done}
+        manifest = {"version": _VERSION, **content, "checksum": _content_checksum(content)}
         with whole_file(self._path, overwrite=True) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
 
@@ -158,12 +159,22 @@ class _Manifest(msgspec.Struct):
     version: int
     run: dict[str, Any]
     done: dict[str, _Done]
+    checksum: str = ""
+
+
+def _content_checksum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of a manifest: what stages read of each other is as they wrote it."""
+    return xxhash.xxh3_128_hexdigest(json.dumps(content).encode())
 
 
 def _manifest(path: Path) -> tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]:
     """Return version, inputs and options, and finished stages; FormatError for damage."""
     try:
-        found = msgspec.convert(json.loads(path.read_bytes()), _Manifest)
+        content = json.loads(path.read_bytes())
+        found = msgspec.convert(content, _Manifest)
+        expected = _content_checksum({name: content[name] for name in ("run", "done")})
+        if found.version == _VERSION and found.checksum != expected:
+            raise ValueError("its checksum is wrong")
         done = msgspec.to_builtins(found.done)
         for name in (name for entry in done.values() for name in entry["files"]):
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:

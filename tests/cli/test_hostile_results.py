@@ -1,6 +1,7 @@
 """Results of somebody else: whatever their summaries say, commands end with one line."""
 
 import json
+import random
 import shutil
 
 import pytest
@@ -109,11 +110,44 @@ def test_manifests(results, tmp_path, capfd, monkeypatch, key):
         capfd.readouterr()
         code = main([*words, "--resume"])
         error = capfd.readouterr().err
-        if (key, code) == ("done", 0):
-            # of no stage, so all are done again
-            assert value == {}
-            shutil.rmtree(out)
-            work.mkdir()
-            continue
         assert code == 2, (value, error)
         assert "bug" not in error
+
+
+def test_values_of_manifests(results, tmp_path, capfd, monkeypatch):
+    """A value of any stage that is not the one it had is damage, never a bug."""
+    out, manifest = tmp_path / "out", tmp_path / ".out.unfinished" / "manifest.json"
+    words = ["dedup", str(results / "docs.jsonl"), "-o", str(out)]
+    usual = Stages.finish
+
+    def stopped(self, name, *completed):
+        usual(self, name, *completed)
+        if name == "keep":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "finish", stopped)
+        assert main(words) == 130
+    content = manifest.read_bytes()
+    generator = random.Random(0)
+    for _ in range(200):
+        damaged = json.loads(content)
+        parent, key = generator.choice(list(members(damaged)))
+        if generator.random() < 0.2:
+            del parent[key]
+        else:
+            parent[key] = generator.choice([each for each in VALUES if each != parent[key]])
+        manifest.write_text(json.dumps(damaged))
+        capfd.readouterr()
+        assert main([*words, "--resume"]) == 2, damaged
+        assert str(manifest) in capfd.readouterr().err
+    manifest.write_bytes(content)
+    assert main([*words, "--resume"]) == 0
+
+
+def members(value):
+    """Yield each object or list within a JSON value, with each of its keys."""
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from members(value[key])
