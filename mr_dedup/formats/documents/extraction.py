@@ -24,13 +24,17 @@ from threading import Lock
 import msgspec
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.encoding import encoding_of
 from mr_dedup.formats.documents.html_process import (
     LENGTH_BYTES,
+    READY,
     RETIRED,
     Extracted,
     Page,
     Pages,
+    ScannedPage,
 )
+from mr_dedup.formats.documents.html_scan import markup_of
 
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; "
@@ -118,12 +122,12 @@ class Extraction:
 
     def _finished(self, pages: Sequence[Page], seconds_per_mb: float) -> list[Extracted]:
         try:
-            return self._texts(pages, seconds_per_mb)
+            return self._texts([_scanned(page) for page in pages], seconds_per_mb)
         finally:
             with self._lock:
                 self._unfinished -= 1
 
-    def _texts(self, pages: Sequence[Page], seconds_per_mb: float) -> list[Extracted]:
+    def _texts(self, pages: list[ScannedPage], seconds_per_mb: float) -> list[Extracted]:
         longest = max((page.max_seconds(seconds_per_mb) for page in pages), default=0.0)
         patience = self._patience_seconds or max(_MIN_PATIENCE_SECONDS, _PATIENCE * longest)
         found: list[Extracted] = []
@@ -135,9 +139,7 @@ class Extraction:
                 process = _taken()
                 self._running.add(process)
             try:
-                for text in process.texts(
-                    Pages(list(pages[len(found) :]), seconds_per_mb), patience
-                ):
+                for text in process.texts(Pages(pages[len(found) :], seconds_per_mb), patience):
                     found.append(text)
                 _idle.append(process)
             except _EndedError as ended:
@@ -156,6 +158,14 @@ class Extraction:
                 with self._lock:
                     self._running.discard(process)
         return found
+
+
+def _scanned(page: Page) -> ScannedPage:
+    encoding = page.encoding or encoding_of(page.data)
+    data = page.data
+    if encoding != "utf-8":
+        data = data.decode(encoding, "replace").encode("utf-8", "replace")
+    return ScannedPage(data, page.extent, markup_of(data))
 
 
 class _EndedError(Exception):
@@ -201,10 +211,14 @@ class _Process:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         try:
-            self._read_frame(_START_SECONDS)
+            answer = self._read_frame(_START_SECONDS)
         except _EndedError as error:
             self.end()
             raise MrDedupError(f"cannot start a process that parses HTML: {error}") from error
+        if answer != READY:
+            self.end()
+            reason = msgspec.msgpack.decode(answer, type=str)
+            raise MrDedupError(f"cannot start a process that parses HTML: {reason}")
 
     @property
     def is_alive(self) -> bool:

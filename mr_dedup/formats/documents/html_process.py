@@ -19,15 +19,15 @@ from typing import BinaryIO
 
 import msgspec
 
-from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.html_text import text_of_html
+from mr_dedup.formats.documents.markup import Markup
 from mr_dedup.formats.documents.options import HtmlText
 
 LENGTH_BYTES = 8
 """Of a frame, before its content: the length of this, little-endian."""
 
 READY = b"\xc0"
-"""The content of the first frame, once the process can read pages: nil."""
+"""The content of the first frame, once the process can read pages: nil; else a reason why not."""
 
 RETIRED = 0
 """The exit code of a process that ended between two pages, and may be replaced by another."""
@@ -48,12 +48,20 @@ class Page(msgspec.Struct, array_like=True, frozen=True):
     Attributes:
         data: The page.
         extent: How much of it is wanted.
-        encoding: Its encoding; None to find it as ``decode`` does.
+        encoding: Its encoding; None to find it as ``encoding_of`` does.
     """
 
     data: bytes
     extent: HtmlText
     encoding: str | None = None
+
+
+class ScannedPage(msgspec.Struct, array_like=True, frozen=True):
+    """A page in UTF-8, and what is in it."""
+
+    data: bytes
+    extent: HtmlText
+    markup: Markup
 
     def max_seconds(self, seconds_per_mb: float) -> float:
         """Return how much processor time it may take: some for each MB, and as for an eighth."""
@@ -71,7 +79,7 @@ class Extracted(msgspec.Struct, array_like=True, frozen=True):
 class Pages(msgspec.Struct, array_like=True, frozen=True):
     """Some pages, and the processor time that each may take, as ``Page.max_seconds`` has it."""
 
-    pages: list[Page]
+    pages: list[ScannedPage]
     seconds_per_mb: float
 
 
@@ -84,8 +92,12 @@ def serve(life: int) -> None:
     _prepare(life)
     requests, responses = os.fdopen(0, "rb", 0), os.fdopen(1, "wb", 0)
     decoder = msgspec.msgpack.Decoder(Pages)
-    # imports what they need
-    _encoded(Page("<p>é".encode("latin-1"), "main"))
+    try:
+        # imports what they need
+        text_of_html("<p>", "main", _NO_MARKUP)
+    except Exception as error:
+        write_frame(responses, msgspec.msgpack.encode(str(error)))
+        os._exit(1)
     write_frame(responses, READY)
     # what a library prints before it aborts concerns one page, which is reported
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -133,11 +145,14 @@ def _prepare(life: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, most))
 
 
-def _encoded(page: Page) -> bytes:
+_NO_MARKUP = Markup(0, 0, 0, 0, 0, 0, False, False, False, False, [])
+
+
+def _encoded(page: ScannedPage) -> bytes:
     """Return the answer to a page."""
     try:
-        html = page.data.decode(page.encoding, "replace") if page.encoding else decode(page.data)
-        text, cut_share = text_of_html(html, page.extent)
+        html = page.data.decode("utf-8", "replace")
+        text, cut_share = text_of_html(html, page.extent, page.markup)
         return msgspec.msgpack.encode(Extracted(text, cut_share=cut_share))
     except MemoryError:
         return msgspec.msgpack.encode(Extracted(None, "its HTML takes too much memory"))

@@ -4,17 +4,20 @@ Main content is the default for what it does to near-duplicates. Of 250 pages of
 reference in two releases, 99 % are similar by main content (Jaccard of word 3-grams from 0.8 up)
 and 89 % by the whole page; of 250 short ones 73 and 38 %; of two manuals 97 to 99 % by either.
 Different pages are as rarely similar by either. Main content takes two or three times
-as long. Furniture that is named as such would be left in: ``python -m bench.boilerplate``. Of all
-the time, 0.4 to 0.5 are Resiliparse's for main content: 10 to 25 MB a second, of documentation.
+as long. Furniture that is named as such would be left in: ``python -m bench.boilerplate``.
+
+Of all the time, two thirds to four fifths are what Resiliparse takes for the main content alone,
+and a sixth to a fifth is the text of the whole page, for the share that is cut. To compute that
+from the text of the tree's nodes was wrong by up to 0.24, and saved 0.05 of the time.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mr_dedup.formats.documents.markup import FURNITURE_IDS, FURNITURE_NAMES, Markup
 from mr_dedup.formats.documents.options import HtmlText
 from mr_dedup.formats.documents.xhtml import as_html
 
@@ -37,59 +40,28 @@ _MAX_OPTIONS = 1_000
 _MAX_DEPTH = 1_000
 """Finding the main content takes a time of nodes x depth: 10 s for 20,000 nested elements."""
 
-_DEPTH_BLOCK = 4096
-"""Characters of which tags are counted at once; a tag takes at least three."""
-
 _MAX_ATTRIBUTES = 4_000
 """The parser's time is quadratic in those of one tag: 17 s for 100,000."""
 
-_SHORT_PAGE = 1 << 15
-"""Pages up to this size are not searched for tags of too many attributes (4 ns a character): they
-parse fast anyway."""
+_MIN_LONG = 1 << 13
+"""Bytes without < or without > from which on a page is searched for tags of too many attributes,
+which takes 9 ns a character; one that hides both in its values is left to the bound of time."""
 
 _CONTAINERS = "div,section,aside,ins,p,span,ul,ol,li,form,figure,iframe,table,td,a"
 """Elements that may be page furniture: classes of body, main and article mean something else."""
 
-_FURNITURE_NAMES = frozenset([
-    "ad", "ads", "adv", "advert", "adverts", "advertisement", "advertisements", "advertising",
-    "advertorial", "adsbygoogle", "adsense", "ad-banner", "ad-block", "ad-box", "ad-container",
-    "ad-frame", "ad-holder", "ad-label", "ad-placeholder", "ad-slot", "ad-space", "ad-unit",
-    "ad-wrap", "ad-wrapper", "ad-zone", "ads-box", "ads-container", "ads-wrapper", "adbox",
-    "adslot", "adunit", "ad_banner", "ad_box", "ad_container", "ad_slot", "ad_unit",
-    "ad_wrapper", "article-ad", "banner-ad", "banner-ads", "bottom-ad", "content-ad", "dfp-ad",
-    "gpt-ad", "header-ad", "inline-ad", "leaderboard-ad", "native-ad", "sidebar-ad", "text-ad",
-    "top-ad", "video-ad", "sponsor", "sponsored", "sponsored-content", "sponsored-post",
-    "promoted", "promoted-content", "promo-box", "outbrain", "taboola", "cookie-bar",
-    "cookie-box", "cookie-law-info-bar", "cookie-message", "cookie-popup", "cookies-banner",
-    "cookiebar", "gdpr", "gdpr-banner", "consent-banner", "privacy-banner", "related-content",
-    "read-next", "you-may-like", "you-may-also-like", "more-from", "more-stories", "share",
-    "share-bar", "share-buttons", "share-links", "sharing", "addtoany", "addthis_toolbox",
-    "sharedaddy", "social", "social-bar", "social-buttons", "social-icons", "social-links",
-    "social-media", "social-share", "newsletter", "newsletter-box", "newsletter-form",
-    "newsletter-signup", "subscribe", "subscribe-box", "subscribe-form",
-])  # fmt: skip
-"""Classes and ids; Resiliparse finds some of them itself, but not at all depths, and no .ad."""
-
 _CONSENT = "cookie", "gdpr", "consent", "privacy"
 """What names of notices that may be long begin with."""
 
-_FURNITURE_IDS = (
-    "div-gpt-ad", "google_ads", "taboola-", "outbrain",
-    "onetrust-", "cybotcookiebot", "cookie-law-info",
-)  # fmt: skip
-"""What ids of furniture begin with."""
-
-_ADVERTS = {
-    "data-ad": "[data-ad],[data-ad-slot],[data-ad-client],[data-ad-unit]",
-    "aria-label": "[aria-label=advertisement i]",
-}
+_ADVERT_DATA = "[data-ad],[data-ad-slot],[data-ad-client],[data-ad-unit]"
+_ADVERT_LABEL = "[aria-label=advertisement i]"
 _LANDMARKS = ",".join(
     f"[role={role} i]"
     for role in (
         "banner", "complementary", "contentinfo", "navigation", "search", "dialog", "alertdialog"
     )
 )  # fmt: skip
-"""CSS selectors of what is not main content; of adverts, by the attribute."""
+"""CSS selectors of adverts, and of what else is not main content."""
 
 _MAX_FURNITURE = 400
 """Characters outside of links; an element of more is content, whatever it is named."""
@@ -114,28 +86,16 @@ _CONTENT = "main,[role=main],article,#content,#main,.content"
 
 _NO_PROSE = "a,button,iframe,noscript,script,select,style,template,textarea"
 
-# names of attributes are in one case each in nearly all pages: five times as fast
-_NAMES = [
-    re.compile(rf"""{attribute}\s*=\s*["']?([^"'>]*)""")
-    for attribute in ("class", "id", "CLASS", "ID")
-]
-# elements that do not nest, or need no end tag
-_NESTING = re.compile(
-    "<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|source"
-    r"|td|th|tr|track|wbr)\b)[a-zA-Z]"
-)
 # values beyond the maximum number of attributes are not matched: each takes memory
 _TAG = re.compile(
     rf"""<[a-zA-Z][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*){{0,{_MAX_ATTRIBUTES + 1}}}"""
 )
-# the common beginning first: twice as fast. Without a and nobr, which close one another
+# the common beginning first: twice as fast
 _FORMATTING_NAME = "(?=[bcefistuBCEFISTU])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)"
-_FORMATTING_START = re.compile(rf"<{_FORMATTING_NAME}[\t\n\f\r />]", re.IGNORECASE | re.ASCII)
 _FORMATTING, _FORMATTING_END = (
     re.compile(rf"{start}{_FORMATTING_NAME}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
     for start in ("<", "</")
 )
-_SELECT = re.compile(r"<select[\t\n\f\r />]", re.IGNORECASE)
 _OPTION = re.compile(r"(</?)option(?=[\t\n\f\r />])", re.IGNORECASE)
 _QUOTED = re.compile(r"""="[^"]*"|='[^']*'""")
 _ATTRIBUTE_ENDS = re.compile(r"""[\s/"']""")
@@ -158,41 +118,53 @@ class PageText(NamedTuple):
     cut_share: float = math.nan
 
 
-def text_of_html(html: str, extent: HtmlText) -> PageText:
+def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> PageText:
     """Return the text of ``html``; scripts and styles are not text.
 
     Main content is that of Resiliparse, without the elements whose class, id or role marks adverts,
     notices of cookies, related pages, or links for sharing; those that hold a long text stay. Where
     it has less than half of the page's text outside of links, or the page is nested more than a
     thousand deep, it is the text of the whole page. Of a body with next to nothing but links or
-    form fields it is the text of these. Raises HtmlError for more than 500,000 tags or
-    a tag of thousands of attributes.
+    form fields it is the text of these. ``markup`` is what is in the page, found here by default.
+    Raises HtmlError for more than 500,000 tags or a tag of thousands of attributes.
     """
     from resiliparse.parse.html import HTMLTree
 
-    _check(html)
-    html = _renamed(as_html(html))
-    tree = HTMLTree.parse(html)
+    if markup is None:
+        # not where processes extract pages: NumPy takes longer to import than the parser
+        from mr_dedup.formats.documents.html_scan import markup_of
+
+        markup = markup_of(html.encode("utf-8", "replace"))
+    _check(html, markup)
+    depth = markup.depth
+    if markup.may_be_xml:
+        original, html = html, as_html(html)
+        depth = markup.depth if html is original else markup.xml_depth
+    tree = HTMLTree.parse(_renamed(html, markup))
     # what scripts would replace, and forms, where there is nothing else
     page = _extracted(tree) or _extracted(tree, noscript=True, form_fields=True)
-    if extent == "page" or _is_deep(html):
+    if extent == "page" or depth > _MAX_DEPTH:
         return PageText(page, 0)
-    text = _main_content(tree, html, page)
+    text = _main_content(tree, markup, 8 * len(html), page)
     return PageText(text, max(0, 1 - len(text) / len(page)) if page else 0)
 
 
-def _main_content(tree: HTMLTree, html: str, page: str) -> str:
+def _main_content(tree: HTMLTree, markup: Markup, max_characters: int, page: str) -> str:
     """Return the main content, or ``page`` if it is less than half of the text."""
-    adverts, others = _furniture(html)
+    adverts, others = _furniture(markup)
     if adverts:
-        _rename_long(tree, adverts, 8 * len(html))
+        _rename_long(tree, adverts, max_characters)
+    selectors = ",".join(filter(None, (adverts, others)))
+    assert tree.document is not None
     # our names of furniture are the likelier mistake
-    for selectors in dict.fromkeys([",".join(filter(None, (adverts, others))), ""]):
-        named = [selectors] if selectors else []
+    for named in ([selectors], []) if selectors else ([],):
         text = _extracted(tree, main_content=True, skip_elements=named)
         if _is_most(tree, text, page, named):
             is_short = _words(text) < _FEW_OF_MAIN
             return (is_short and _text_of_lists(tree, named)) or text
+        if named and tree.document.query_selector(selectors) is None:
+            # nothing is named so
+            break
     return _text_of_lists(tree, named) or page
 
 
@@ -223,9 +195,10 @@ def _is_most(tree: HTMLTree, text: str, page: str, named: list[str]) -> bool:
     if 2 * len(text) >= len(page) > 0:
         return True
     words = _words(text)
+    shares = {_MIN_MAIN: named, _MIN_MAIN_OF_ALL: []} if named else {_MIN_MAIN: []}
     return words > 0 and all(
         words >= share * _words(_extracted(tree, skip_elements=["a", *skipped]))
-        for share, skipped in ((_MIN_MAIN, named), (_MIN_MAIN_OF_ALL, []))
+        for share, skipped in shares.items()
     )
 
 
@@ -241,27 +214,20 @@ def _extracted(tree: HTMLTree, **options: Any) -> str:
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, **options)
 
 
-def _furniture(html: str) -> tuple[str, str]:
-    """Return CSS selectors of the furniture in ``html``: of adverts and the like, and of others.
+def _furniture(markup: Markup) -> tuple[str, str]:
+    """Return CSS selectors of the furniture in a page: of adverts and the like, and of others.
 
     Only for names that are in the page: selectors for all of them take as long as the rest.
     """
-    values: set[str] = set()
-    for pattern in _NAMES:
-        values.update(pattern.findall(html))
-    tokens = set(" ".join(values).lower().split())
-    adverts = [selector for key, selector in _ADVERTS.items() if _has(html, key)]
-    others = [_LANDMARKS] if _has(html, "role") else []
-    for name in sorted(tokens & _FURNITURE_NAMES):
+    adverts = [_ADVERT_DATA] if markup.has_advert_data else []
+    adverts += [_ADVERT_LABEL] if markup.has_label else []
+    others = [_LANDMARKS] if markup.has_role else []
+    for name in sorted(FURNITURE_NAMES.intersection(markup.furniture)):
         selector = f":is([class~={name} i],[id={name} i]):is({_CONTAINERS})"
         (others if name.startswith(_CONSENT) else adverts).append(selector)
-    if any(token.startswith(_FURNITURE_IDS) for token in tokens):
-        others += [f"[id^={name} i]" for name in _FURNITURE_IDS]
+    if not FURNITURE_NAMES.issuperset(markup.furniture) or "outbrain" in markup.furniture:
+        others += [f"[id^={name} i]" for name in FURNITURE_IDS]
     return ",".join(adverts), ",".join(others)
-
-
-def _has(html: str, word: str) -> bool:
-    return word in html or word.upper() in html
 
 
 def _rename_long(tree: HTMLTree, selector: str, max_characters: int) -> None:
@@ -289,64 +255,34 @@ def _length(text: str) -> int:
     return len(" ".join(text.split()))
 
 
-def _check(html: str) -> None:
+def _check(html: str, markup: Markup) -> None:
     """Raise HtmlError for what the parser would spend minutes or gigabytes on."""
-    if html.count("<") > _MAX_TAGS:
+    if markup.tags > _MAX_TAGS:
         raise HtmlError(f"its HTML has more than {_MAX_TAGS} tags")
-    if len(html) > _SHORT_PAGE:
+    if markup.longest >= _MIN_LONG:
         # a third of the time of a loop over matches
         for tag in [tag for tag in _TAG.findall(html) if len(tag) > _MAX_ATTRIBUTES]:
             if _attributes(tag) > _MAX_ATTRIBUTES:
                 raise HtmlError(f"its HTML has a tag of more than {_MAX_ATTRIBUTES} attributes")
 
 
-def _renamed(html: str) -> str:
+def _renamed(html: str, markup: Markup) -> str:
     """Return ``html`` with elements renamed where so many of them make parsing quadratic.
 
     The text of the page stays the same, but for source code in an xmp or title element of its body;
     of tags that are not nested well, main content may be other parts of it. Names in comments,
     scripts and values may change too, which are not text.
     """
-    tags = html.count("<")
-    if tags > _MAX_OPTIONS and _SELECT.search(html) and _count(_OPTION, html) > _MAX_OPTIONS:
+    if markup.options > _MAX_OPTIONS:
         # neither element changes the text, and a select element ignores labels
         html = _OPTION.sub(r"\1label", html)
-    if tags * tags > _MAX_REOPENED:
-        starts = Counter(_FORMATTING_START.findall(html))
-        # of equal elements, those without attributes, at most three are reopened
-        reopened = sum(
-            min(count, 3) if start.endswith(">") else count for start, count in starts.items()
-        )
-        if reopened * tags > _MAX_REOPENED:
-            # an inline element that is not reopened; its start tag also ends an svg element
-            # a constant each: twice as fast as one pattern with a group
-            html = _FORMATTING_END.sub("</var", _FORMATTING.sub("<var", html))
+    if markup.reopened > _MAX_REOPENED:
+        # an inline element that is not reopened; its start tag also ends an svg element
+        # a constant each: twice as fast as one pattern with a group
+        html = _FORMATTING_END.sub("</var", _FORMATTING.sub("<var", html))
     return html
-
-
-def _count(pattern: re.Pattern[str], html: str) -> int:
-    return sum(1 for _ in pattern.finditer(html))
 
 
 def _attributes(tag: str) -> int:
     """Return at least about how many attributes there are in a tag."""
     return len(_ATTRIBUTE_ENDS.findall(_QUOTED.sub("=", tag)))
-
-
-def _is_deep(html: str) -> bool:
-    """Return whether elements may be nested too deep."""
-    # as if all elements nested: ten times as fast, and enough for most pages
-    highest = depth = 0
-    for at in range(0, len(html), _DEPTH_BLOCK):
-        ends = html.count("</", at, at + _DEPTH_BLOCK)
-        starts = html.count("<", at, at + _DEPTH_BLOCK) - ends
-        highest = max(highest, depth + starts)
-        depth = max(depth + starts - ends, starts)
-    if highest <= _MAX_DEPTH:
-        return False
-    depth = 0
-    for tag in _NESTING.finditer(html):
-        depth = max(0, depth - 1) if tag.group(1) else depth + 1
-        if depth > _MAX_DEPTH:
-            return True
-    return False

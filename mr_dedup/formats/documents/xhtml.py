@@ -12,7 +12,7 @@ import html
 import re
 from xml.parsers import expat
 
-_VOID = frozenset(
+VOID = frozenset(
     ["area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta", "param",
      "source", "track", "wbr"]
 )  # fmt: skip
@@ -57,7 +57,7 @@ def as_html(page: str) -> str:
     prefix = _NAMESPACE.search(page) if "xmlns:" in page else None
     # by str's methods ten times as fast as by a pattern
     ends = {piece[piece.rfind("<") + 1 :][:_MAX_NAME] for piece in page.split("/>")[:-1]}
-    empty = {_NAME_END.split(end, 1)[0].lower() for end in ends} - _VOID
+    empty = {_NAME_END.split(end, 1)[0].lower() for end in ends} - VOID
     if prefix or empty or ("<![CDATA[" in page and _CDATA.search(page)):
         root = _root(page)
         if root is not None:
@@ -98,7 +98,7 @@ def _from_xml(page: str, prefix: str | None) -> str:
             return "" if found["text"] is None else html.escape(found["text"])
         if prefix:
             name = re.sub(rf"^(/?){re.escape(prefix)}:", r"\1", name)
-        if not found["empty"] or name in _VOID:
+        if not found["empty"] or name in VOID:
             return f"<{name}{attributes}>"
         if name.lower() in _NOT_EMPTY:
             return ""

@@ -102,6 +102,15 @@ def test_texts_are_those_of_the_parser_in_order(processes):
     assert texts(groups, processes) == expected
 
 
+def test_a_process_that_lacks_a_module_is_one_error(monkeypatch, no_idle_processes):
+    """Not a reject of each page."""
+    blocked = "import sys; sys.modules['resiliparse.extract.html2text'] = None; "
+    monkeypatch.setattr(extraction, "_PROGRAM", blocked + extraction._PROGRAM)
+    with pytest.raises(MrDedupError, match=r"cannot start a process .*resiliparse") as raised:
+        texts([[Page(b"<p>a", "page")]])
+    assert "\n" not in str(raised.value)
+
+
 def test_pages_of_a_known_encoding():
     cyrillic = "<p>привет мир, это страница".encode("cp1251")
     declared = b"<meta charset=latin-1><p>\xc3\xa9"

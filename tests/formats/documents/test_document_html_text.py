@@ -92,7 +92,7 @@ NAMED = [
     '<table><tr><td class="{}">%s</td></tr></table>',
     '<ul class="{}"><li>%s</li></ul>',
 ]
-CONTENT_NAMES = [*sorted(html_text._FURNITURE_NAMES), "modal", "sidebar", "hidden", "popup", "menu"]
+CONTENT_NAMES = [*sorted(html_text.FURNITURE_NAMES), "modal", "sidebar", "hidden", "popup", "menu"]
 MARKED = [
     "role=dialog", "role=complementary", "role=banner", "data-ad=1", "data-ad-slot=7", "hidden",
     "aria-label=Advertisement", "id=div-gpt-ad-1", "id=onetrust-x", "aria-hidden=true",
