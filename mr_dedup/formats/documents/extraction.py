@@ -320,6 +320,7 @@ def _register() -> None:
 
 
 def _end_all() -> None:
+    _idle.clear()
     for process in [*_started]:
         # waited for, so that the time it took counts as that of a child of this process
         process.end()
