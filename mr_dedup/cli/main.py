@@ -33,7 +33,12 @@ from mr_dedup.cli.streams import (
     print_traceback,
     quiet_messages,
 )
-from mr_dedup.engines.process import collect_rarely, leave_out_pandas, set_variables
+from mr_dedup.engines.process import (
+    collect_rarely,
+    leave_out_pandas,
+    set_variables,
+    use_one_arena,
+)
 from mr_dedup.errors import (
     MrDedupError,
     NothingReadError,
@@ -166,6 +171,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     is_own_process = argv is None
     if is_own_process:
         set_variables()
+        use_one_arena()
         collect_rarely()
     forget_copies()
     # what was ignored from the start, as under nohup, stays ignored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +86,12 @@ class Rows:
                 ranges[number] = ranges.get(number, (start,))[0], start + count
                 start += count
         return cls(path, fingerprints, has_fingerprint, lengths, ranges)
+
+    def without_values(self) -> Rows:
+        """Return the rows without fingerprints and lengths, 1 byte a document."""
+        return replace(
+            self, fingerprints=self.fingerprints[:0].copy(), lengths=self.lengths[:0].copy()
+        )
 
     @property
     def earlier(self) -> int:

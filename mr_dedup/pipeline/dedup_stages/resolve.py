@@ -58,6 +58,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             rows.lengths[numbers],
             ranges=rows.ranges,
         ).write(folder / CLUSTERED)
+        rows = rows.without_values()
         del cluster, clustered, numbers
         release_memory()
         job = ResolveJob(
