@@ -4,6 +4,8 @@ import json
 import random
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
@@ -71,6 +73,52 @@ def test_summaries(results, tmp_path, capfd, name):
             if code == 2:
                 assert "Traceback" not in error
                 assert len(error.splitlines()[-1]) < 600
+
+
+def altered(rng, path):
+    """Change a table: cut, damaged, without a column or a row, or with values of another type."""
+    data = path.read_bytes()
+    kind = rng.choice(["cut", "byte", "column", "rows", "type", "values"])
+    if kind == "cut":
+        path.write_bytes(data[: rng.randrange(len(data))])
+    elif kind == "byte":
+        at = rng.randrange(len(data))
+        path.write_bytes(data[:at] + bytes([data[at] ^ rng.randrange(1, 256)]) + data[at + 1 :])
+    else:
+        table = pq.read_table(path)
+        at = rng.randrange(table.num_columns)
+        name, column = table.column_names[at], table.column(at)
+        if kind == "column":
+            table = table.remove_column(at)
+        elif kind == "rows":
+            table = rng.choice([table.slice(1), table.slice(0, 0), pa.concat_tables([table] * 2)])
+        elif kind == "type":
+            other = pa.array(map(str, column.to_pylist()), rng.choice([pa.string(), pa.binary()]))
+            table = table.set_column(at, name, other)
+        elif pa.types.is_integer(column.type):
+            value = rng.choice([-1, 127] if pa.types.is_signed_integer(column.type) else [0, 127])
+            table = table.set_column(at, name, pa.array([value] * len(table), column.type))
+        else:
+            table = table.set_column(at, name, pa.nulls(len(table), column.type))
+        pq.write_table(table, path)
+    return kind
+
+
+@pytest.mark.parametrize("name", ["first", "second", "cut"])
+def test_tables(results, tmp_path, capfd, name):
+    (results / "truth.tsv").write_text("a\tb\n")
+    rng = random.Random(name)
+    for _ in range(25):
+        copy = tmp_path / "copy"
+        shutil.copytree(results / name, copy)
+        path = rng.choice(sorted(copy.rglob("*.parquet")))
+        change = altered(rng, path), path.relative_to(copy)
+        for words in readers(results, name):
+            code = main([word.format(copy) for word in words])
+            error = capfd.readouterr().err
+            assert code in (0, 2), (words, change, error)
+            assert "Traceback" not in error
+        shutil.rmtree(copy)
 
 
 @pytest.mark.parametrize("name", ["summary.json", "documents", "link"])
