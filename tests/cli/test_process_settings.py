@@ -34,8 +34,8 @@ def test_a_command_sets_what_the_user_has_not():
         "sys.argv = ['mr-dedup', 'plan', '--corpus', '10'];"
         "from mr_dedup.cli.main import main; main()"
     )
-    assert printed(code) == "250000 1 mimalloc 1000"
-    assert printed(code, ARROW_DEFAULT_MEMORY_POOL="system") == "250000 1 system 1000"
+    assert printed(code) == "250000 1 mimalloc 100"
+    assert printed(code, ARROW_DEFAULT_MEMORY_POOL="system") == "250000 1 system 100"
 
 
 def test_pandas_is_imported_only_by_what_needs_it(tmp_path):

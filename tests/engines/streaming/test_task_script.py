@@ -88,7 +88,7 @@ def python(code):
 def test_variables_that_the_cluster_has_not_set_are_set(node):
     show = "echo $OPENBLAS_NUM_THREADS $ARROW_DEFAULT_MEMORY_POOL $MIMALLOC_PURGE_DELAY >shown"
     assert run(node, "sh", "-c", show, ARROW_DEFAULT_MEMORY_POOL="system").returncode == 0
-    assert (node / "work folder" / "shown").read_text() == "1 system 1000\n"
+    assert (node / "work folder" / "shown").read_text() == "1 system 100\n"
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
