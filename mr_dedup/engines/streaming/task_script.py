@@ -105,7 +105,7 @@ fi
 export PYTHONPATH="$code:$PYTHONPATH"
 """
 
-_FETCH_AND_RUN = r"""
+_FIND_INPUT = r"""
 # what is read: a line of a manifest, or lines of a file that is split, which are found by its name
 case ${mapreduce_map_input_file:-} in
     *$MANIFEST | '')
@@ -133,6 +133,9 @@ printf '%s\n' "$INPUT_URI" >$INPUT
 echo "reporter:status:reading $INPUT_URI" >&2
 printf %s "$line" | cut -f 6- >$DESCRIPTIONS
 [ "$(wc -c <$DESCRIPTIONS)" -le 1 ] || INPUT_PATH=$DESCRIPTIONS
+"""
+
+_FETCH_AND_RUN = r"""
 [ -z "$INPUT_PATH" ] || exec "$@" "$INPUT_PATH" "$INPUT_URI"
 name=${INPUT_URI##*/}
 # its endings state the format; Hadoop takes a name for a URI
@@ -180,12 +183,14 @@ def task_script(
         # unless the cluster sets them
         *(f'export {name}="${{{name}-{value}}}"' for name, value in PROCESS_VARIABLES.items()),
     ]
-    run = _FETCH_AND_RUN if reads_manifest else _RUN
+    # found first, so that a node that cannot be set up says of which input
+    find, run = (_FIND_INPUT, _FETCH_AND_RUN) if reads_manifest else ("", _RUN)
     return [
         "# what Hadoop streaming runs for a task of mr_dedup",
         *settings,
         *_LOCALE.splitlines(),
         *_RUN_AND_REPORT.splitlines(),
+        *find.splitlines(),
         *_SET_PATH.splitlines(),
         *setup,
         *_SET_UP_NODE.splitlines(),

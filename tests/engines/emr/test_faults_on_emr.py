@@ -128,8 +128,8 @@ def test_a_node_without_python_is_named(client, folder, queries):
     said = client.mistake(
         folder, "--queries", queries, "--python-bin", "python9", "--output-dir", found
     )
-    # before it knows of which input
     assert "map task " in said
+    assert " on s3://" in said
     assert "ip-10-0-0-1.ec2.internal" in said
     assert "python9: not found" in said
     assert client.service.files.below(found) == []
