@@ -22,6 +22,7 @@ from mr_dedup.files.file_lists import (
     require_replaceable,
 )
 from mr_dedup.files.inputs import is_at_or_below
+from mr_dedup.files.io_errors import reading
 from mr_dedup.files.output_folders import (
     is_empty,
     locked,
@@ -29,6 +30,7 @@ from mr_dedup.files.output_folders import (
     remove_replaced,
     require_parent,
 )
+from mr_dedup.files.temporary import hidden_prefix
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
 from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished, recorded_value
@@ -162,7 +164,7 @@ class LocalResult:
 
     def discard(self) -> None:
         """See ResultFolder.discard."""
-        shutil.rmtree(self.work, ignore_errors=True)
+        _remove_run(self.work)
 
     def record(self, files: Sequence[str]) -> None:
         """Do nothing: they stay where they are."""
@@ -179,8 +181,9 @@ class LocalResult:
         """See ResultFolder.check."""
         out = self.out
         require_parent(out)
-        if os.path.lexists(self.work) and (self.work.is_symlink() or not self.work.is_dir()):
-            raise MrDedupError(f"{self.work}: not a directory of a run; remove it")
+        for folder in (self.work, self._ended):
+            if os.path.lexists(folder) and not _is_of_run(folder):
+                raise MrDedupError(f"{folder}: {_NOT_OF_RUN}")
         if out.exists() and any(is_at_or_below(Path(name), out) for name in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         self._replaces = overwrite
@@ -193,7 +196,7 @@ class LocalResult:
         if not self.out.exists():
             return False
         if not self.work.exists():
-            return self._ended.exists()
+            return self._ended.exists() and _is_of_run(self._ended)
         return has_finished(self.work, "keep") and not (self.work / RESULT).exists()
 
     def publish(self) -> None:
@@ -209,10 +212,35 @@ class LocalResult:
     def end(self) -> None:
         """Remove everything but the result."""
         if self.work.exists():
-            shutil.rmtree(self._ended, ignore_errors=True)
+            _remove_run(self._ended)
             os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
         remove_replaced(self.out)
-        shutil.rmtree(self._ended, ignore_errors=True)
+        _remove_run(self._ended)
+
+
+_NOT_OF_RUN = "not a directory of a run; move it away"
+
+
+def _is_of_run(folder: Path) -> bool:
+    """Return whether a path is a directory with a manifest, or with nothing else yet."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    with reading(folder):
+        names = [path.name for path in folder.iterdir()]
+    return MANIFEST in names or all(
+        name.startswith(hidden_prefix(folder / MANIFEST)) for name in names
+    )
+
+
+def _remove_run(folder: Path) -> None:
+    """Remove the directory of a run, its manifest last: whatever ends this, it is one of a run."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != MANIFEST:
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 ADDRESS, DIRECTORY = "address", "directory"
@@ -355,6 +383,13 @@ class RemoteResult:
         if any(f"{name.rstrip('/')}/".startswith(f"{self.uri}/") for name in read):
             raise MrDedupError(f"{self.uri}: is read as well; choose another name for the result")
         require_writable(self.uri)
+        for file in files_below(self._beside):
+            name = name_below(file.uri, self._beside)
+            # while it is written, where files are renamed, with an underscore before it
+            if not (
+                _is_directory(name.partition("/")[0]) or name.startswith((MANIFEST, f"_{MANIFEST}"))
+            ):
+                raise MrDedupError(f"{self._beside}: contains {name!r}: {_NOT_OF_RUN}")
         self._replaces = overwrite
         _refuse(self, is_there=self._is_there(), resume=resume, overwrite=overwrite)
         self._require_own(self.uri)

@@ -137,6 +137,24 @@ def test_nothing_is_written_through_a_link_to_a_directory(made, tmp_path, capfd,
     (tmp_path / ".out.unfinished").symlink_to("precious")
     before = files_of(tmp_path)
     assert main([*map(str, commands[name]), "-o", str(tmp_path / "out"), *how]) == 2
-    assert ".out.unfinished: not a directory of a run; remove it" in capfd.readouterr().err
+    assert ".out.unfinished: not a directory of a run; move it away" in capfd.readouterr().err
     assert files_of(tmp_path) == before
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("how", [[], ["--resume"], ["--overwrite"], ["--resume", "--overwrite"]])
+@pytest.mark.parametrize("kind", ["unfinished", "ended"])
+@pytest.mark.parametrize("name", ["dedup", "passages", "decontaminate"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_directories_by_the_names_of_those_of_runs_stay(
+    made, tmp_path, capfd, name, kind, how, is_there
+):
+    folder, commands = made
+    if is_there:
+        shutil.copytree(folder / f"of-{name}", tmp_path / "out")
+    (tmp_path / f".out.{kind}").mkdir()
+    (tmp_path / f".out.{kind}" / "thesis.tex").write_text("mine")
+    before = files_of(tmp_path)
+    assert main([*map(str, commands[name]), "-o", str(tmp_path / "out"), *how]) == 2
+    assert f".out.{kind}: not a directory of a run; move it away" in capfd.readouterr().err
+    assert files_of(tmp_path) == before

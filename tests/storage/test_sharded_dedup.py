@@ -257,6 +257,18 @@ def test_what_others_put_there_meanwhile_stays(writable, capfd, interrupted, opt
     assert writable.read(f"kept/{name}") == b'{"documents_read": 7}'
 
 
+@pytest.mark.parametrize("options", [[], ["--resume"], ["--overwrite"]])
+@pytest.mark.parametrize("name", ["thesis.tex", "0123/thesis.tex"])
+def test_what_others_have_by_the_name_of_an_unfinished_run_stays(
+    tmp_path, writable, capfd, options, name
+):
+    path = write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 60))
+    writable.write(f".kept.unfinished/{name}", b"mine")
+    assert main(["dedup", str(path), "-o", writable.of("kept"), *options]) == 2
+    assert f"contains {name!r}: not a directory of a run; move it away" in capfd.readouterr().err
+    assert writable.read(f".kept.unfinished/{name}") == b"mine"
+
+
 @pytest.mark.parametrize("option", ["--resume", "--overwrite"])
 @pytest.mark.parametrize("had", [False, True])
 def test_a_run_that_was_killed_while_it_copied_its_result(
