@@ -292,8 +292,14 @@ def _is_hidden(path: str) -> bool:
     return any(part.startswith((".", "_")) for part in path.split("/"))
 
 
+_MAX_BYTES = 1 << 46
+"""More than any store has in one file; a server that states more is not believed."""
+
+
 def _remote_file(uri: str, info: Mapping[str, Any]) -> RemoteFile:
     size = info.get("size")
+    if size is not None and not 0 <= int(size) <= _MAX_BYTES:
+        raise MrDedupError(f"{without_secrets(uri)}: is said to have {size} bytes")
     version = next((str(info[key]) for key in _VERSIONS if info.get(key)), "")
     return RemoteFile(uri, None if size is None else int(size), version, _checksum(info))
 

@@ -5,6 +5,7 @@ import hashlib
 
 import pytest
 
+from mr_dedup.cli.main import main
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.storage.checksums import checksum_of_head, checksum_of_response, new_digest
 from mr_dedup.storage.fetching import fetch
@@ -184,3 +185,10 @@ def test_what_s3_reports_of_objects():
     assert checksum_of_head({"ChecksumCRC32": "y/Q5Jg==", "ChecksumType": "COMPOSITE"}) is None
     assert checksum_of_head({"ChecksumCRC32": "?"}) is None
     assert checksum_of_head({}) is None
+
+
+@pytest.mark.parametrize("size", [1 << 47, 1 << 62])
+def test_a_size_that_no_file_has(web, quick, tmp_path, capfd, size):
+    web.write("a.jsonl", CONTENT, headers={"Content-Length": size, "ETag": '"1"'})
+    assert main(["dedup", web.of("a.jsonl"), "-o", str(tmp_path / "out")]) == 2
+    assert f"a.jsonl: is said to have {size} bytes" in capfd.readouterr().err
