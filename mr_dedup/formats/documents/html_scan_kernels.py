@@ -71,7 +71,7 @@ def scan_page(
 ) -> tuple[int, int, int, int, int, int, int]:
     """Return what is in a page of HTML, content[PADDING_BYTES:-PADDING_BYTES].
 
-    Comments, scripts and values are not told apart from the rest: what looks like a tag is one.
+    Comments, scripts and values of attributes are scanned like the rest: tags in them count.
 
     Args:
         content: uint8, the page in an encoding of which ASCII is a part.

@@ -84,6 +84,12 @@ _FEW_OF_MAIN = 3 * _FEW_WORDS
 _AROUND = ["nav", "header", "footer", "aside", _LANDMARKS]
 _CONTENT = "main,[role=main],article,#content,#main,.content"
 
+_FIELDS = "label,button,textarea"
+"""Elements of forms, without which a text is extracted, that pages have for content too: questions
+and answers that open by a click, or source code."""
+
+_FIELD = re.compile(r"<(?:label|button|textarea)\b", re.IGNORECASE)
+
 _NO_PROSE = "a,button,iframe,noscript,script,select,style,template,textarea"
 
 # values beyond the maximum number of attributes are not matched: each takes memory
@@ -124,8 +130,9 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
     Main content is that of Resiliparse, without the elements whose class, id or role marks adverts,
     notices of cookies, related pages, or links for sharing; those that hold a long text stay. Where
     it has less than half of the page's text outside of links, or the page is nested more than a
-    thousand deep, it is the text of the whole page. Of a body with next to nothing but links or
-    form fields it is the text of these. ``markup`` is what is in the page, found here by default.
+    thousand deep, it is the text of the whole page. Labels, buttons and text areas are text if one
+    is long, or all together have most of the page's. Of a body with next to nothing but links or
+    form fields the text is that of these. ``markup`` is what is in the page, found here by default.
     Raises HtmlError for more than 500,000 tags or a tag of thousands of attributes.
     """
     from resiliparse.parse.html import HTMLTree
@@ -141,8 +148,11 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
         original, html = html, as_html(html)
         depth = markup.depth if html is original else markup.xml_depth
     tree = HTMLTree.parse(_renamed(html, markup))
+    page = _extracted(tree)
+    if page and _FIELD.search(html) and _opened_fields(tree, len(page), 8 * len(html)):
+        page = _extracted(tree)
     # what scripts would replace, and forms, where there is nothing else
-    page = _extracted(tree) or _extracted(tree, noscript=True, form_fields=True)
+    page = page or _extracted(tree, noscript=True, form_fields=True)
     if extent == "page" or depth > _MAX_DEPTH:
         return PageText(page, 0)
     text = _main_content(tree, markup, 8 * len(html), page)
@@ -171,8 +181,8 @@ def _main_content(tree: HTMLTree, markup: Markup, max_characters: int, page: str
 def _text_of_lists(tree: HTMLTree, named: list[str]) -> str:
     """Return the text of a body that consists of links or form fields; "" of any other.
 
-    Pages of one site may have nothing else in which they differ. A stub in an element for content
-    is no such body, whatever stands beside it.
+    Pages of one site may have nothing else in which they differ. A page with a short text in an
+    element for main content is not such a body, also if it has many links elsewhere.
     """
     around = [*_AROUND, *named]
     prose = _words(_extracted(tree, skip_elements=["a", *around]))
@@ -248,6 +258,33 @@ def _rename_long(tree: HTMLTree, selector: str, max_characters: int) -> None:
             if prose > _MAX_FURNITURE:
                 for name in node.attribute_names:
                     node.remove_attribute(name)
+
+
+def _opened_fields(tree: HTMLTree, page_characters: int, max_characters: int) -> bool:
+    """Replace elements of forms that hold content by others; return whether there were some.
+
+    Those with a long text, or all if together they have more than the rest of the page, of
+    ``page_characters``. Stops after ``max_characters``, which nested elements may repeat.
+    """
+    document = tree.document
+    assert document is not None
+    found = []
+    for node in document.query_selector_all(_FIELDS):
+        text = node.text or ""
+        max_characters -= len(text)
+        if max_characters < 0:
+            break
+        found.append((node, _length(text)))
+    are_most = sum(length for _, length in found) >= page_characters
+    chosen = [node for node, length in found if are_most or length > _MAX_FURNITURE]
+    for node in chosen:
+        content, parent = tree.create_element("div"), node.parent
+        assert content is not None
+        assert parent is not None
+        while (child := node.first_child) is not None:
+            content.append_child(child)
+        parent.replace_child(content, node)
+    return bool(chosen)
 
 
 def _length(text: str) -> int:

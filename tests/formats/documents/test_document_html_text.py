@@ -330,3 +330,41 @@ def test_a_stub_beside_many_links_stays_one(content):
     stub = content.format("<p>This is all there is.</p>")
     text = text_of_html(f"<body><div><ul>{links}</ul></div>{stub}</body>", "main").text
     assert text == "This is all there is."
+
+
+@pytest.mark.parametrize("extent", ["main", "page"])
+@pytest.mark.parametrize("element", ["label", "button", "textarea", "LABEL"])
+@pytest.mark.parametrize(("count", "words"), [(1, 80), (12, 8), (1, 35), (2, 80)])
+@pytest.mark.parametrize("around", ["{}", "<form>{}</form>", "<ul><li><p>{}</p></li></ul>"])
+@pytest.mark.parametrize(
+    "page", ["<main>{0}</main>{1}", "<main>{0}{1}</main>", "<div>{1}{0}</div>"]
+)
+def test_content_in_an_element_of_forms_is_text(extent, element, count, words, around, page):
+    """Answers that a click opens, source code: a long one, or more than all else, as in a div."""
+    texts = [" ".join(f"own{n}x{i}" for i in range(words)) for n in range(count)]
+
+    def text_in(name, same):
+        fields = around.format("".join(f"<{name}>{text}</{name}>" for text in texts))
+        shared = f"<h1>A site</h1><p>{'the same words ' * same}</p>"
+        return text_of_html(page.format(shared, fields), extent).text
+
+    found = text_in(element, 8)
+    assert found == text_in("div", 8)
+    assert all(word in found for text in texts for word in text.split())
+    # those of 400 characters, however long the rest
+    assert words < 80 or text_in(element, 150) == text_in("div", 150)
+
+
+@pytest.mark.parametrize("extent", ["main", "page"])
+def test_short_elements_of_forms_are_no_text(extent):
+    form = "<form><label>Your address</label><textarea></textarea><button>Send</button></form>"
+    page = f"<body><main><p>{'The words of a page. ' * 40}</p>{form}</main>"
+    found = text_of_html(page, extent).text
+    assert "address" not in found
+    assert "Send" not in found
+
+
+def test_nested_elements_of_forms_take_linear_time():
+    for count in (2_000, 20_000):
+        page = "<p>A text</p>" + "<label><b>x</b> a word " * count
+        assert "a word" in text_of_html(page, "main").text
