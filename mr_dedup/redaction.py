@@ -59,7 +59,9 @@ def _without_password(found: re.Match[str]) -> str:
 
 
 def _without_user(scheme: str, rest: str) -> str:
-    """Return what follows ``scheme://`` without a password, and with the user if it is no secret.
+    """Return what follows ``scheme://`` without a password.
+
+    The user stays where it is a name, such as that of an account.
 
     >>> _without_user("redis", ":a/b@cache/0"), _without_user("abfs", "pages@account/a@b")
     ('cache/0', 'pages@account/a@b')

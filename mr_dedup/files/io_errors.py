@@ -42,9 +42,10 @@ def writing(name: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def filling(name: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise MrDedupError as ``writing``, but only where there is no room and no file is named.
+    """Raise MrDedupError as ``writing``, but only for full disks and quotas.
 
-    For blocks that also read: such an error is of what they write, to a file that was opened.
+    For blocks that also read: of their errors, those without a filename are of the open file that
+    they write, and the others are left as they are.
     """
     try:
         yield
