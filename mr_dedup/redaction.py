@@ -8,31 +8,42 @@ from urllib.parse import unquote
 REDACTED = "…"
 """What stands for a secret."""
 
-_URI = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]+)://(\S*)")
+_URI = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]+)(://)(\S*)")
 _PORT = re.compile(r":(?![\d,;'\")\]]|$)[^:\]]*$")
-_USERLESS = ("http", "https", "redis", "rediss", "unix", "sc")
+_USERLESS = (
+    "http", "https", "redis", "rediss", "unix", "sc", "s3", "s3a", "s3n", "gs", "gcs", "hf",
+)  # fmt: skip
 """Schemes whose user may be a token, or says nothing: others are accounts and containers."""
 
+_MISTYPED = re.compile(rf"(?i)(?<![A-Za-z0-9+.-])({'|'.join(_USERLESS)})(:/?)(?!/)(\S*)")
+_QUOTED_URI = re.compile(r"(?i)(?<![A-Za-z0-9+.-])[a-z0-9+.-]+%(?:25)?3A%(?:25)?2F[^\s&;#'\"<>]*")
+"""A URI in the query of another one."""
+
 _NAME = re.compile(
-    r"(?P<mark>^|[?&;\s'\"({,]|\\u0026)(?P<name>[^=&?;#\s'\"({,:]{1,80})(?:=|['\"]\s{0,3}:\s{0,3}b?['\"])"
+    r"(?P<mark>^|[?&;#\s'\"({,]|\\u0026)(?P<name>[^=&?;#\s'\"({,:]{1,200})(?:=|['\"]\s{0,3}:\s{0,3}b?['\"])"
 )
 _VALUE = re.compile(r"(?:[^&;#\s\"'<>)\]},\\]|[\"'<>)\]},\\](?=[\w%]))+")
 """Up to the end of a parameter; a quote or bracket within it belongs to it."""
 
 _SECRET = re.compile(
-    r"signature(?!s)|secret|passw|credential|"
-    r"(?:security|access|auth|id|refresh|session)[-_]?token(?!s)|"
-    r"(?:access|account|api)[-_]?key(?!s)"
+    r"signature(?!s)|secret|passw|passphrase|credential|"
+    r"(?:security|access|auth|id|refresh|session)[-_.]?token(?!s)|"
+    r"(?:access|account|api|subscription)[-_.]?key(?!s)"
 )
 """In names of values that are secrets, wherever they stand."""
 
-_SECRET_PARAMETER = re.compile(r"sig|sas|pwd?|pass|key|auth|authorization|.*token|jwt|password")
+_SECRET_PARAMETER = re.compile(
+    r"sig|sas|pwd?|pass|(?:.*[-_])?key|auth|authorization|.*token|jwt|password|code|hmac|hdn[a-z]+|"
+    r"[a-z]*sess(?:ion)?[-_]?id|sid"
+)
 """Names of secrets in the query of a URI, where other words of a text cannot be meant."""
 
 _HEADER = re.compile(
-    r"(?i)(authorization['\"]?\s{0,3}[:=]\s{0,3}(?:b?['\"])?(?:(?:basic|bearer|digest|token)\s+)?)"
-    r"[^\s'\",]+"
+    r"(?i)((?:authorization['\"]?\s{0,3}=|(?:authorization|"
+    r"(?:auth|security|access|session|api|account)[-_](?:token|key))['\"]?\s{0,3}:)"
+    r"\s{0,3}(?:b?['\"])?(?:(?:basic|bearer|digest|token)\s+)?)[^\s'\",]+"
 )
+_COOKIE = re.compile(r"(?i)(cookie['\"]?\s{0,3}:\s{0,3}(?:b?['\"])?)[^\r\n'\"]+")
 
 
 def redacted(text: str) -> str:
@@ -46,16 +57,27 @@ def redacted(text: str) -> str:
     >>> redacted("https://example.org/a?X-Amz-Signature=0a1b&X-Amz-Expires=60")
     'https://example.org/a?X-Amz-Signature=…&X-Amz-Expires=60'
     """
-    if "://" in text:
-        text = _URI.sub(_without_password, text)
-    if "=" in text or ":" in text:
-        text = _HEADER.sub(rf"\g<1>{REDACTED}", _without_values(text))
-    return text
+    if "%" in text:
+        text = _QUOTED_URI.sub(_without_quoted, text)
+    return _hidden(text) if "=" in text or ":" in text else text
+
+
+def _hidden(text: str) -> str:
+    text = _MISTYPED.sub(_without_password, _URI.sub(_without_password, text))
+    text = _HEADER.sub(rf"\g<1>{REDACTED}", _without_values(text))
+    return _COOKIE.sub(rf"\g<1>{REDACTED}", text)
+
+
+def _without_quoted(found: re.Match[str]) -> str:
+    """Return a quoted URI as it is, or without quotes if there are secrets in it."""
+    uri = unquote(unquote(found[0]))
+    shown = _hidden(uri)
+    return found[0] if shown == uri else shown
 
 
 def _without_password(found: re.Match[str]) -> str:
-    rests = found[2].split("://")
-    return "://".join([found[1], *(_without_user(found[1], rest) for rest in rests)])
+    scheme, mark, rests = found[1], found[2], found[3].split("://")
+    return f"{scheme}{mark}" + "://".join(_without_user(scheme, rest) for rest in rests)
 
 
 def _without_user(scheme: str, rest: str) -> str:
@@ -70,8 +92,12 @@ def _without_user(scheme: str, rest: str) -> str:
     if "@" in authority:
         user, _, host = authority.rpartition("@")
         rest = host + rest[len(authority) :]
-    elif "@" in rest and _PORT.search(authority):
-        # what would be the port begins a password that has one of the separators
+    elif "@" in rest and (
+        _PORT.search(authority)
+        or (":" in authority and rest.startswith(f"{authority}#"))
+        or scheme.lower().startswith("redis")
+    ):
+        # a password with a separator: Redis has no path, others a number for the port
         user, _, rest = rest.rpartition("@")
     else:
         return rest
@@ -84,8 +110,11 @@ def _without_values(text: str) -> str:
     parts, done = [], 0
     for found in _NAME.finditer(text):
         name = unquote(found["name"]).lower()
-        in_query = found["mark"] in ("?", "&", ";", "\\u0026")
-        if _SECRET.search(name) or (in_query and _SECRET_PARAMETER.fullmatch(name)):
+        in_query = found["mark"] in ("?", "&", ";", "#", "\\u0026")
+        # of a[b] each part
+        if _SECRET.search(name) or (
+            in_query and any(map(_SECRET_PARAMETER.fullmatch, re.split(r"[\[\].]", name)))
+        ):
             value = _VALUE.match(text, max(found.end(), done))
             if value:
                 parts += [text[done : value.start()], REDACTED]

@@ -1,6 +1,7 @@
 """What is hidden of URIs, parameters and headers, and what is not."""
 
 import time
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -12,10 +13,12 @@ PARAMETERS = (
     "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "X-Goog-Signature",
     "X-Goog-Credential", "sig", "SIG", "token", "access_token", "AWSAccessKeyId", "Signature",
     "api_key", "apikey", "key", "password", "pwd", "client_secret", "X%2DAmz%2DSignature", "sas",
+    "subscription-key", "x-functions-key", "code", "passphrase", "hdnts", "jsessionid", "PHPSESSID",
+    "sid", "token%5B%5D", "b[sig]", "auth.token", "hmac", "x" * 90 + "-secret",
 )  # fmt: skip
 AUTHORITIES = (
     "me:SECRET@", ":SECRET@", "SECRET@", "me:SEC%2FRET@", "me:SEC/RET@", "me:S#E?CRET@",
-    "me:S:E@CRET@",
+    "me:S:E@CRET@", "me:12#SECRET@",
 )  # fmt: skip
 FRAMES = ("{}", "error: {}: refused", "URL('{}')", '{{"uri":"{}"}}', "[{}]", "({}, x)", "<{}>")
 
@@ -27,7 +30,7 @@ def hides(text):
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_values_of_parameters(name, frame):
-    for mark in ("?", "?list=2&", "?list=2;", "?list=2&amp;", "?list=2\\u0026"):
+    for mark in ("?", "?list=2&", "?list=2;", "?list=2&amp;", "?list=2\\u0026", "#", ";"):
         text = frame.format(f"https://host/a.jsonl{mark}{name}=SEC%2BRET&Expires=77&part=9")
         shown = redacted(text)
         assert shown == text.replace("SEC%2BRET", "…")
@@ -42,7 +45,31 @@ def test_users_and_passwords(scheme, authority, frame):
     assert redacted(text) == frame.format(f"{scheme}://host:80/0")
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs", "hdfs", "ftp", "postgresql"])
+@pytest.mark.parametrize("authority", AUTHORITIES)
+@pytest.mark.parametrize("scheme", ["s3", "gs", "hf", "https:", "https:/", "redis:", "S3A:/"])
+def test_users_and_passwords_of_mistaken_uris(scheme, authority):
+    mark = "" if ":" in scheme else "://"
+    assert redacted(f"no {scheme}{mark}{authority}b/c: x") == f"no {scheme}{mark}b/c: x"
+
+
+@pytest.mark.parametrize("authority", ["SEC/RET@", "SECRET/x@", "12/SECRET@", "?SECRET@"])
+def test_passwords_of_redis_with_separators(authority):
+    assert redacted(f"redis://{authority}host:6379/0#urls") == "redis://host:6379/0#urls"
+
+
+@pytest.mark.parametrize("quote", [quote_plus, lambda uri: quote_plus(quote_plus(uri))])
+@pytest.mark.parametrize(
+    "uri", ["https://me:SECRET@host/a?b=2", "https://host/a?sig=SECRET", "redis://SEC/RET@host/0"]
+)
+def test_uris_in_the_query_of_others(uri, quote):
+    shown = redacted(f"https://host/a?url={quote(uri)}&page=2")
+    assert hides(shown)
+    assert shown.endswith("&page=2")
+    plain = f"https://host/a?url={quote('https://host/a b')}&page=2"
+    assert redacted(plain) == plain
+
+
+@pytest.mark.parametrize("scheme", ["hdfs", "ftp", "postgresql"])
 def test_users_without_their_passwords(scheme):
     assert redacted(f"{scheme}://me:SECRET@host/a") == f"{scheme}://me@host/a"
     assert redacted(f"a={scheme}://x/b {scheme}://me:SEC@RET@host") == (
@@ -61,6 +88,15 @@ def test_users_without_their_passwords(scheme):
         "AccountName=me;AccountKey=SECRET==;EndpointSuffix=x",
         "sc://host:1/;token=SECRET;user_id=x",
         "spark.hadoop.fs.s3a.secret.key=SECRET",
+        "spark.hadoop.fs.s3a.access.key=SECRET",
+        "fs.s3a.session.token=SECRET",
+        "fs.azure.account.key.pages.dfs.core.windows.net=SECRET==",
+        "X-Auth-Token: SECRET",
+        "x-amz-security-token: SECRET",
+        "X-Api-Key: SECRET",
+        "Cookie: session=SEC; other=RET",
+        "{'Set-Cookie': 'a=SECRET; Path=/'}",
+        "https://host/a?hdnts=exp=1~acl=/*~hmac=SECRET",
     ],
 )
 def test_secrets_in_other_forms(text):
@@ -79,6 +115,9 @@ def test_secrets_in_other_forms(text):
         "max_keys=3,signatures=2,max_id_tokens=4",
         "kept 5 of 6 documents (key: URL)",
         "C:/a@b, d: e@f",
+        "http://example.org/?url=https%3A%2F%2Fexample.org%2Fa",
+        "shown by cookies: yes",
+        "http: //a@b",
         "",
     ],
 )
@@ -102,7 +141,27 @@ def test_uris_of_the_web_are_shown_without_their_query():
 
 @pytest.mark.parametrize(
     "part",
-    ["a", "://", "?a=", "?sig=", "'", "?sig='", "authorization", "a://b:c", "secret=", "a:b", " "],
+    [
+        "a",
+        "://",
+        "?a=",
+        "?sig=",
+        "'",
+        "?sig='",
+        "authorization",
+        "a://b:c",
+        "secret=",
+        "a:b",
+        " ",
+        "https:",
+        "https:/",
+        "a%3A%2F",
+        "a%253A%252F",
+        "cookie:",
+        "#a=",
+        "auth-token:",
+        "#token[=",
+    ],
 )
 def test_takes_linear_time(part):
     taken = []

@@ -25,6 +25,14 @@ from mr_dedup.urls.store import VERSION, Change, Counts, Entry, State, parse_abo
 SCHEMES = ("redis", "rediss", "unix")
 DEFAULT_NAME = "urls"
 
+_PARAMETERS = {
+    "username", "password", "db", "client_name", "health_check_interval",
+    "socket_timeout", "socket_connect_timeout", "socket_keepalive",
+    "ssl_ca_certs", "ssl_ca_path", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname",
+    "ssl_keyfile", "ssl_password",
+}  # fmt: skip
+"""What the query of a URI may have: others of the client change what it returns."""
+
 JOURNAL_DIGESTS = 1 << 20
 """Digests in the journal, 16 MB: a filter that is further behind reads all digests instead."""
 
@@ -134,9 +142,15 @@ class RedisStore:
         self._state, self._journal, self._buckets = prefix + b"state", prefix + b"journal", prefix
         self._journal_digests = journal_digests
         scheme, colon, server = uri.partition("#")[0].partition(":")
+        for parameter in filter(None, server.partition("?")[2].split("&")):
+            if (found := parameter.partition("=")[0]) not in _PARAMETERS:
+                raise MrDedupError(f"{self._uri}: unknown parameter {found!r}")
         try:
             self._redis: Any = redis.Redis.from_url(f"{scheme.lower()}{colon}{server}")
-        except ValueError:
+            pool = self._redis.connection_pool
+            # made, not opened: one without encryption refuses parameters of it
+            pool.connection_class(**pool.connection_kwargs)
+        except (TypeError, ValueError):
             # the error may have a part of the password
             raise MrDedupError(f"{self._uri}: not a URI of Redis") from None
         register = self._redis.register_script

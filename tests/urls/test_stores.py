@@ -295,12 +295,23 @@ def test_a_form_that_is_not_understood(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "address", ["redis://[bad/0", "redis://me:secret@[bad/0", "redis://h:port/0", "unix://[x"]
-)
+    "address",
+    [
+        "redis://[bad/0", "redis://me:secret@[bad/0", "redis://h:port/0", "unix://[x",
+        "redis://h/0?db=x", "redis://h/0?ssl_keyfile=secret", "unix:///a?socket_keepalive=1",
+    ],
+)  # fmt: skip
 def test_what_is_no_address_of_redis(address):
     with pytest.raises(MrDedupError, match="not a URI of Redis") as caught:
         open_filter(address)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("parameter", ["pass", "decode_responses", "encoding", "retry", "x[y"])
+def test_parameters_that_change_what_redis_returns(parameter):
+    with pytest.raises(MrDedupError) as caught:
+        open_filter(f"redis://127.0.0.1:1/0?socket_timeout=1&{parameter}=secret#a")
+    assert str(caught.value) == f"redis://127.0.0.1:1/0#a: unknown parameter {parameter!r}"
 
 
 def test_what_was_committed_survives_a_kill(tmp_path):
