@@ -109,6 +109,10 @@ class ShortReadError(OSError):
     """A response with fewer bytes than were requested."""
 
 
+class ResponseError(OSError):
+    """A response of a web server with something else than the file."""
+
+
 class ChecksumError(ShortReadError):
     """A response with other bytes than were sent, by its checksum."""
 
@@ -220,7 +224,8 @@ def _origin(error: BaseException) -> BaseException:
 
 
 def _is_of_the_web(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or type(error).__module__.startswith("aiohttp")
+    of_the_web = isinstance(error, (TimeoutError, ResponseError))
+    return of_the_web or type(error).__module__.startswith("aiohttp")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

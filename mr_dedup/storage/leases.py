@@ -102,7 +102,11 @@ class Lease:
 
     def _files(self) -> list[RemoteFile]:
         """Return the files of the lease, the last one at the end."""
-        return [file for file in files_below(self._uri) if file_name(file.uri).isdecimal()]
+        files = files_below(self._uri)
+        if any(file.uri == self._uri for file in files):
+            shown = without_secrets(self._uri)
+            raise MrDedupError(f"{shown}: a file where runs have a directory; move it away")
+        return [file for file in files if file_name(file.uri).isdecimal()]
 
     def _at(self, number: int) -> str:
         return joined(self._uri, f"{number:012}")

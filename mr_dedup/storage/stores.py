@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.storage.errors import storage_errors
+from mr_dedup.storage.errors import ResponseError, storage_errors
 from mr_dedup.storage.hdfs import hdfs_class
 from mr_dedup.storage.uris import scheme_of, without_secrets
 
@@ -175,6 +175,12 @@ def open_store(uri: str) -> tuple[Any, str]:
                 options |= kind._get_kwargs_from_urls(uri)
             if store is _HTTP and not urlsplit(uri).hostname:
                 raise ValueError("not a web address")
+            if store in (_S3, _GCS, _HUB) and "@" in uri.split("/")[2]:
+                raise ValueError(
+                    f"{scheme_of(uri)}:// takes no user and password: credentials are looked for "
+                    "as the store's own tools do, in the environment and in the configuration of "
+                    "this user"
+                )
             if store is _HTTP:
                 # one that is quoted is sent as it is: its signature would not fit another
                 options["encoded"] = _QUOTED.fullmatch(uri) is not None
@@ -214,8 +220,18 @@ def _options(store: Store, kind: Any) -> dict[str, Any]:
                 "timeout": timeout,
                 "trust_env": True,
                 "auto_decompress": False,
+                "raise_for_status": _require_content,
             }
     return {name: value for name, value in options.items() if name not in configured}
+
+
+async def _require_content(response: Any) -> None:
+    """Raise ResponseError for a response that is neither a file nor an error, such as 304.
+
+    Redirects have been followed.
+    """
+    if response.status < 400 and response.status not in (200, 203, 206):
+        raise ResponseError(f"the server sends no file (HTTP status {response.status})")
 
 
 @functools.cache

@@ -123,7 +123,8 @@ class WebHandler(Handler):
         plain = unquote(urlsplit(self.path).path)
         file = self.server.files.get(self.path, self.server.files.get(plain))
         if isinstance(file, int):
-            self.send(file, b"no")
+            # these two have no body
+            self.send(file, b"" if file in (204, 304) else b"no")
         elif file is None:
             self.send(404, b"nothing here")
         elif self.command == "HEAD" and not file.has_head:

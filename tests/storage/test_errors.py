@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
+from mr_dedup.cli.main import main
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.errors import is_transient, reason_of, storage_errors
 from mr_dedup.storage.listing import exists, file_info, list_files
 from mr_dedup.storage.stores import STORES, open_store, require_writable
 from mr_dedup.storage.uris import file_name, is_uri, joined, parent_of, without_secrets
 from mr_dedup.storage.writing import put, refuse_existing
+from tests.cli.documents import made_up_documents, write_jsonl
 from tests.storage import stores
 from tests.storage.servers import Fault
 
@@ -201,3 +203,26 @@ def test_packages_are_imported_when_they_are_needed():
     modules = ["fsspec", *{store.module for store in STORES.values()}]
     done = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("status", [201, 202, 204, 205, 226, 300, 301, 302, 304, 307, 308, 399])
+def test_responses_that_are_no_files(web, tmp_path, capfd, status):
+    """They were read as the file, or as an empty one."""
+    web.server.files[f"/{web.name}/a.jsonl"] = status
+    assert main(["dedup", web.of("a.jsonl"), "-o", str(tmp_path / "out")]) == 2
+    assert f"a.jsonl: the server sends no file (HTTP status {status})" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://me:SECRET@pages/a", "gs://SECRET@pages/a", "hf://SECRET@a/b"]
+)
+@pytest.mark.parametrize("how", [[], ["--against"], ["-o"], ["--debug"]])
+def test_passwords_in_uris_of_stores_without_them(tmp_path, capfd, uri, how):
+    path = write_jsonl(tmp_path / "a.jsonl", made_up_documents(1, 5))
+    where = [uri] if how in ([], ["--debug"]) else [str(path)]
+    options = [*how, uri] if how in (["--against"], ["-o"]) else how
+    out = [] if how == ["-o"] else ["-o", str(tmp_path / "out")]
+    assert main(["dedup", *where, *options, *out]) == 2
+    said = capfd.readouterr().err
+    assert "SECRET" not in said
+    assert "takes no user and password" in said or "is only read" in said

@@ -50,6 +50,16 @@ def test_a_run_that_was_killed_is_followed(writable, monkeypatch, machine):
         assert len(files_below(writable.of(".kept.lock"))) == 1
 
 
+@pytest.mark.parametrize("content", [b"", b"mine"])
+def test_a_file_by_its_name_is_named(writable, content):
+    writable.write(".kept.lock", content)
+    for _ in range(2):
+        with pytest.raises(MrDedupError, match=r"\.kept\.lock: a file where runs have a directory"):
+            lease_of(writable).__enter__()
+    assert [file.uri for file in files_below(writable.of(""))] == [writable.of(".kept.lock")]
+    assert writable.read(".kept.lock") == content
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"machine": 3, "process": [1]}'])
 def test_a_file_that_states_no_owner_ends_by_its_age(writable, monkeypatch, content):
     writable.write(".kept.lock/000000000009", content)
