@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.cli.fingerprint_inputs import refuse_input_as_output
 from mr_dedup.cli.remote_files import input_names, output_file
 from mr_dedup.cli.streams import counted, print_message
-from mr_dedup.files.inputs import expand
+from mr_dedup.files.inputs import expand, require_not_read
 from mr_dedup.files.outputs import refuse_existing
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if len(files) > 1:
         # a file alone may be replaced by its own conversion
-        refuse_input_as_output(out, files)
+        require_not_read(out, (file.path for file in files))
     reader = _Reader(files)
     with create(out, format=to_format, overwrite=arguments.overwrite) as writer:
         batches = reader.batches()

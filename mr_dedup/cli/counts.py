@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
+    from mr_dedup.files.inputs import require_not_read
     from mr_dedup.files.outputs import refuse_existing
     from mr_dedup.pipeline.known_counts import not_counted, write_totals
     from mr_dedup.pipeline.results import EarlierResult, followed
@@ -44,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     fetched = partial(_fetched, arguments)
     named = [EarlierResult.read(name, fetched, signed=False) for name in arguments.results]
     results = followed(named, fetched, further=arguments.follow, signed=False)
+    require_not_read(arguments.out, [], within=[result.folder for result in results])
     documents = write_totals(arguments.out, results, overwrite=arguments.overwrite)
     for name, other, count in not_counted(results):
         print_message(

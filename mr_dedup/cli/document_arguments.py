@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.remote_files import input_name
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.inputs import require_not_read
 from mr_dedup.formats.documents.files import FORMATS
 from mr_dedup.formats.documents.options import MAX_PAGE_SECONDS, MAX_RECORD_BYTES, ReadOptions
 from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
@@ -248,8 +249,8 @@ def checked_idf(arguments: argparse.Namespace) -> str | None:
     if arguments.idf is None:
         return None
     out: Path | str | None = arguments.out
-    if isinstance(out, Path) and out.exists() and out.samefile(arguments.idf):
-        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+    if isinstance(out, Path):
+        require_not_read(out, [Path(arguments.idf)])
     return str(arguments.idf)
 
 

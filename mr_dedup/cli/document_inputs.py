@@ -15,7 +15,7 @@ from mr_dedup.cli.on_cluster import refuse_other_clusters
 from mr_dedup.cli.streams import counted, print_warning
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
-from mr_dedup.files.inputs import is_at_or_below
+from mr_dedup.files.inputs import require_not_read
 from mr_dedup.storage.listing import RemoteFile, list_files
 from mr_dedup.storage.stores import store_of
 from mr_dedup.storage.uris import is_uri
@@ -190,17 +190,11 @@ def _found(
         )
     for out in (arguments.out, getattr(arguments, "rejects", None)):
         if isinstance(out, Path):
-            is_read = out.exists() and any(
-                is_at_or_below(file.path, out)
-                for file in found.files
-                if isinstance(file.path, Path)
-            )
-        else:
-            folder = f"{str(out).rstrip('/')}/"
-            is_read = any(
-                file.remote and f"{file.remote.uri}/".startswith(folder) for file in found.files
-            )
-        if is_read:
+            require_not_read(out, (f.path for f in found.files if isinstance(f.path, Path)))
+        elif any(
+            file.remote and f"{file.remote.uri}/".startswith(f"{str(out).rstrip('/')}/")
+            for file in found.files
+        ):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
     return found.files, found.skipped
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import Input
@@ -44,13 +44,6 @@ def text_may_be_documents(*formats: str | None) -> Iterator[None]:
             raise
         reason = f"{error.reason}; --format text reads all files as documents"
         raise FormatError(error.path, error.offset, reason) from error
-
-
-def refuse_input_as_output(out: Path | None, files: Iterable[FingerprintFile]) -> None:
-    """Raise MrDedupError if the output is one of the files that are read."""
-
-    if out and out.exists() and any(out.samefile(file.path) for file in files):
-        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
 
 
 def described(chunks: Sequence[FingerprintChunk], staging: Path) -> list[Input]:

@@ -31,7 +31,6 @@ from mr_dedup.cli.fingerprint_inputs import (
     chunks_to_send,
     corpus_files,
     described,
-    refuse_input_as_output,
 )
 from mr_dedup.cli.on_cluster import (
     remote_inputs,
@@ -44,6 +43,7 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.inputs import require_not_read
 from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _corpora_here(arguments: argparse.Namespace) -> _Corpora:
 
     files = corpus_files(arguments.corpus, arguments)
     others = corpus_files(arguments.others, arguments)
-    refuse_input_as_output(arguments.out, [*files, *others])
+    require_not_read(arguments.out, (file.path for file in [*files, *others]))
     return _Corpora(
         [FingerprintPart.whole(file) for file in files],
         [FingerprintPart.whole(file) for file in others],
@@ -237,7 +237,7 @@ def _work_on_cluster(arguments: argparse.Namespace, staging: Path) -> _Work:
         folder = staging / name
         folder.mkdir()
         here = corpus_files([text for text in names if not is_uri(text)], arguments)
-        refuse_input_as_output(arguments.out, here)
+        require_not_read(arguments.out, (file.path for file in here))
         there = [text for text in names if is_uri(text)]
         remote, sizes = remote_inputs(there, arguments, folder)
         chunks = chunks_to_send(here, arguments.corpus_format)

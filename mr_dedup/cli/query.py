@@ -21,7 +21,6 @@ from mr_dedup.cli.fingerprint_inputs import (
     chunks_to_send,
     corpus_files,
     described,
-    refuse_input_as_output,
     text_may_be_documents,
 )
 from mr_dedup.cli.on_cluster import (
@@ -37,6 +36,7 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import FormatError
+from mr_dedup.files.inputs import require_not_read
 from mr_dedup.pipeline.identified_pairs import identified_lines
 from mr_dedup.storage.uris import is_uri
 
@@ -185,7 +185,7 @@ def _inputs(
     queries_file = FingerprintFile.detect(
         queries, format=arguments.queries_format, byte_order=arguments.byte_order
     )
-    refuse_input_as_output(arguments.out, [queries_file, *files])
+    require_not_read(arguments.out, (file.path for file in [queries_file, *files]))
     return files, queries_file
 
 

@@ -13,7 +13,6 @@ import argparse
 
 from mr_dedup.cli.remote_files import local_path
 from mr_dedup.cli.streams import counted, print_message, print_warning
-from mr_dedup.errors import MrDedupError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.files.inputs import is_at_or_below
+    from mr_dedup.files.inputs import require_not_read
     from mr_dedup.files.output_folders import locked, put_in_place, refuse_existing_folder
     from mr_dedup.files.temporary import folder_beside
     from mr_dedup.pipeline.restoring import restore
@@ -34,9 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     out = arguments.out
     with locked(out, print_warning):
-        is_replaced = out.exists() and arguments.overwrite
-        if is_replaced and is_at_or_below(local_path(arguments.result), out):
-            raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+        if arguments.overwrite:
+            require_not_read(out, [local_path(arguments.result)])
         refuse_existing_folder(out, arguments.overwrite)
         files = files_of(arguments.result, arguments.scratch_settings)
         with folder_beside(out) as folder:

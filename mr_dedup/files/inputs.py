@@ -176,6 +176,20 @@ def _is_shown(name: str) -> bool:
     return name[0] not in "._"
 
 
+def require_not_read(out: Path | None, read: Iterable[Path], within: Iterable[Path] = ()) -> None:
+    """Raise MrDedupError if writing ``out`` would replace what is read.
+
+    ``read`` are files and directories that are at ``out`` or in it, ``within`` directories of which
+    a file at ``out`` is one. Without ``out`` nothing is written.
+    """
+    if out is None or not out.exists():
+        return
+    if any(is_at_or_below(path, out) for path in read) or any(
+        is_at_or_below(out, folder) for folder in within
+    ):
+        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+
+
 def is_at_or_below(path: Path, folder: Path) -> bool:
     """Return whether a path is that of a directory or file, or of something in the directory.
 

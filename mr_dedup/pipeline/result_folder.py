@@ -21,7 +21,7 @@ from mr_dedup.files.file_lists import (
     encoded_list,
     require_replaceable,
 )
-from mr_dedup.files.inputs import is_at_or_below
+from mr_dedup.files.inputs import require_not_read
 from mr_dedup.files.io_errors import reading
 from mr_dedup.files.output_folders import (
     is_empty,
@@ -184,8 +184,7 @@ class LocalResult:
         for folder in (self.work, self._ended):
             if os.path.lexists(folder) and not _is_of_run(folder):
                 raise MrDedupError(f"{folder}: {_NOT_OF_RUN}")
-        if out.exists() and any(is_at_or_below(Path(name), out) for name in read):
-            raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+        require_not_read(out, map(Path, read))
         self._replaces = overwrite
         _refuse(self, is_there=os.path.lexists(out), resume=resume, overwrite=overwrite)
         if os.path.lexists(out):

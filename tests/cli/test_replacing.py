@@ -2,6 +2,8 @@
 
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
@@ -158,3 +160,50 @@ def test_directories_by_the_names_of_those_of_runs_stay(
     assert main([*map(str, commands[name]), "-o", str(tmp_path / "out"), *how]) == 2
     assert f".out.{kind}: not a directory of a run; move it away" in capfd.readouterr().err
     assert files_of(tmp_path) == before
+
+
+@pytest.fixture(scope="module")
+def files(made):
+    folder, _ = made
+    docs = folder / "docs.jsonl"
+    for words in (["fingerprint", docs, "-o", folder / "a.longs"],
+                  ["fingerprint", docs, "-o", folder / "b.longs"],
+                  ["idf", docs, "-o", folder / "idf.parquet"]):  # fmt: skip
+        assert main([*map(str, words)]) == 0
+    pq.write_table(pa.Table.from_pylist(made_up_documents(7)), folder / "docs.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (["counts", "of-dedup"], "of-dedup/decisions/part-00000.parquet"),
+        (["counts", "of-dedup"], "of-dedup/fingerprints/part-00000.parquet"),
+        (["convert", "a.longs", "b.longs"], "b.longs"),
+        (["pairs", "a.longs", "b.longs"], "b.longs"),
+        (["pairs", "docs.jsonl", "--method", "minhash"], "docs.jsonl"),
+        (["query", "a.longs", "--queries", "b.longs"], "a.longs"),
+        (["query", "a.longs", "--queries", "b.longs"], "b.longs"),
+        (["fingerprint", "docs.parquet"], "docs.parquet"),
+        (
+            ["fingerprint", "docs.jsonl", "--weights", "tf-idf", "--idf", "idf.parquet"],
+            "idf.parquet",
+        ),
+        (["idf", "docs.parquet"], "docs.parquet"),
+    ],
+)
+def test_files_that_are_read_are_not_replaced(
+    files, tmp_path, monkeypatch, capfd, words, out, is_link
+):
+    folder = tmp_path / "all"
+    shutil.copytree(files, folder)
+    monkeypatch.chdir(folder)
+    named = out
+    if is_link:
+        named = f"link{out[out.rindex('.') :]}"
+        (folder / named).symlink_to(out)
+    before = files_of(folder)
+    assert main([*words, "-o", named, "--overwrite"]) == 2
+    assert f"{named}: is read as well; choose another name" in capfd.readouterr().err
+    assert files_of(folder) == before
