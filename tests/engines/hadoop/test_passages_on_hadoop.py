@@ -37,7 +37,7 @@ def rows_of(out, name):
 
 
 def lines_below(folder):
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("[!.]*") if path.is_file())
     return b"".join(path.read_bytes() for path in paths).splitlines()
 
 

@@ -148,9 +148,9 @@ def test_passages(spark, pages, tmp_path, capfd, words):
 
 
 def records_below(folder):
-    """All lines of the files of a directory, which may be compressed, in the order of names."""
+    """All lines of shown files below a directory, which may be compressed, by their names."""
     content = b""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rb") as file:
             content += file.read()
@@ -159,7 +159,7 @@ def records_below(folder):
 
 def lines_below(folder):
     """All lines of the files of a directory, in the order of their names."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("[!.]*") if path.is_file())
     return b"".join(path.read_bytes() for path in paths).splitlines()
 
 
