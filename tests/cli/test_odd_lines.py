@@ -80,8 +80,9 @@ def test_what_has_no_text_is_counted_and_fails_no_run(capfd, tmp_path, monkeypat
     Path("docs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     Path("q.jsonl").write_text(json.dumps({"question": text(4)}) + "\n")
     warning = (
-        "mr-dedup: warning: 2 of 8 records have no text and 1 of 6 documents have an empty text; "
-        "if another field such as body has it, name that with --text-field or --html-field\n"
+        "mr-dedup: warning: 2 of 8 records have no text and 1 of 6 documents have an empty text, "
+        "by which they are duplicates; if another field such as body has it, name that with "
+        "--text-field or --html-field\n"
     )
     for number, (command, *options) in enumerate(
         [

@@ -90,6 +90,20 @@ and answers that open by a click, or source code."""
 
 _FIELD = re.compile(r"<(?:label|button|textarea)\b", re.IGNORECASE)
 
+_UNSHOWN = re.compile(
+    r"(</?)(?:template|frameset|iframe|noembed|noframes)(?=[\t\n\f\r />])", re.IGNORECASE
+)
+"""Elements whose text browsers show in another way, or in place of what they cannot."""
+
+_COMMENT_OR_TAG = re.compile(
+    r"""<(?:!--|([a-z][^\s/>]*)(?:=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))|[^>])*?(>|\Z))""",
+    re.IGNORECASE,
+)
+_COMMENT_END = re.compile("--!?>")
+_TAG_START = re.compile("<[a-z]", re.IGNORECASE)
+_RAW = ("title", "script", "style", "xmp", "iframe", "noembed", "noframes")
+"""Elements in which there are no tags."""
+
 _NO_PROSE = "a,button,iframe,noscript,script,select,style,template,textarea"
 
 # values beyond the maximum number of attributes are not matched: each takes memory
@@ -132,8 +146,10 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
     it has less than half of the page's text outside of links, or the page is nested more than a
     thousand deep, it is the text of the whole page. Labels, buttons and text areas are text if one
     is long, or all together have most of the page's. Of a body with next to nothing but links or
-    form fields the text is that of these. ``markup`` is what is in the page, found here by default.
-    Raises HtmlError for more than 500,000 tags or a tag of thousands of attributes.
+    form fields the text is that of these, and where a page has no other text, that of templates,
+    ``noscript``, and what stands in for frames. ``markup`` is what is in the page, found here by
+    default. Raises HtmlError for more than 500,000 tags, a tag of thousands of attributes, or where
+    all elements are in a tag, comment, title, script or style that does not end.
     """
     from resiliparse.parse.html import HTMLTree
 
@@ -153,6 +169,12 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
         page = _extracted(tree)
     # what scripts would replace, and forms, where there is nothing else
     page = page or _extracted(tree, noscript=True, form_fields=True)
+    if not page:
+        _require_ends(html)
+        shown = _UNSHOWN.sub(r"\1div", html)
+        if shown != html:
+            tree = HTMLTree.parse(_renamed(shown, markup))
+            page = _extracted(tree, noscript=True, form_fields=True)
     if extent == "page" or depth > _MAX_DEPTH:
         return PageText(page, 0)
     text = _main_content(tree, markup, 8 * len(html), page)
@@ -258,6 +280,27 @@ def _rename_long(tree: HTMLTree, selector: str, max_characters: int) -> None:
             if prose > _MAX_FURNITURE:
                 for name in node.attribute_names:
                     node.remove_attribute(name)
+
+
+def _require_ends(html: str) -> None:
+    """Raise HtmlError if a comment, tag or element that has no end takes elements for its text."""
+    at = 0
+    while found := _COMMENT_OR_TAG.search(html, at):
+        name, at = (found[1] or "").lower(), found.end()
+        if not name:
+            # <!--> is a whole comment
+            ended = _COMMENT_END.search(html, at - 2)
+        elif found[2] and name in _RAW:
+            ended = re.compile(f"(?i)</{name}").search(html, at)
+        else:
+            ended = found if found[2] else None
+        if ended is None:
+            at = found.start() + 1
+            if _TAG_START.search(html, at):
+                what = f"<{name}>" if name else "a comment"
+                raise HtmlError(f"no text, and {what} without an end")
+            return
+        at = ended.end()
 
 
 def _opened_fields(tree: HTMLTree, page_characters: int, max_characters: int) -> bool:

@@ -150,7 +150,10 @@ class ReadCounts:
             if self.without_text:
                 said.append(f"{self.without_text:,} of {records:,} records have no text")
             if self.empty:
-                said.append(f"{self.empty:,} of {self.documents:,} documents have an empty text")
+                said.append(
+                    f"{self.empty:,} of {self.documents:,} documents have an empty text, by which "
+                    "they are duplicates"
+                )
             fields = self.other_fields.most_common(1)
             field = f"such as {fields[0][0]} " if fields else ""
             yield (

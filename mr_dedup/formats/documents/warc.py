@@ -28,7 +28,13 @@ _PAGE_TYPES = ("response", "resource", "conversion")
 """The types of records that may be documents."""
 
 _FIELD_OF_NAME = {"id": "WARC-Record-ID", "url": "WARC-Target-URI"}
-_HTML_TYPES = {"text/html", "application/xhtml+xml"}
+_XHTML_TYPE = "application/xhtml+xml"
+_HTML_TYPES = {"text/html", _XHTML_TYPE, "application/vnd.wap.xhtml+xml"}
+_XML_TYPES = {"text/xml", "application/xml"}
+_XHTML = re.compile(rb"[^<]*(?:<[?!][^>]*>[^<]*)*<(?:[\w.-]+:)?html[\s>]", re.IGNORECASE)
+"""The first element of XML that is a page."""
+
+_MAX_PROLOG_BYTES = 4 << 10
 _UNKNOWN_TYPES = {"*/*", "unknown/unknown", "application/unknown"}
 """Those that the WHATWG's MIME Sniffing Standard has browsers sniff as if there were none."""
 
@@ -131,10 +137,21 @@ def _page(fields: HeaderFields, block: bytes, max_bytes: int) -> tuple[bytes, st
             raise ValueError("there is no HTTP status")
         declared = ""
     media_type = _media_type(declared)
-    if media_type and media_type != "text/plain" and media_type not in _HTML_TYPES:
+    is_xml = media_type in _XML_TYPES
+    if media_type not in ("", "text/plain", *_HTML_TYPES) and not is_xml:
         raise _NoDocumentError("media_type")
     if http is not None:
-        page = _body(http, page, max_bytes)
+        try:
+            page = _body(http, page, max_bytes)
+        except ValueError as error:
+            if is_xml:
+                # feeds and site maps, which are no pages
+                raise _NoDocumentError("media_type") from error
+            raise
+    if is_xml:
+        if not _XHTML.match(page, 0, _MAX_PROLOG_BYTES):
+            raise _NoDocumentError("media_type")
+        media_type = _XHTML_TYPE
     charset = _CHARSET.search(declared)
     # conversions are UTF-8, whatever charset their text may declare
     default = "utf-8" if kind == "conversion" else None

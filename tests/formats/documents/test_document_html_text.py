@@ -1,5 +1,6 @@
 """The text of HTML: what is in it, and what is refused."""
 
+import contextlib
 import time
 
 import pytest
@@ -368,3 +369,73 @@ def test_nested_elements_of_forms_take_linear_time():
     for count in (2_000, 20_000):
         page = "<p>A text</p>" + "<label><b>x</b> a word " * count
         assert "a word" in text_of_html(page, "main").text
+
+
+OWN = " ".join(f"own{number}" for number in range(80))
+
+
+@pytest.mark.parametrize("extent", ["main", "page"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<body><template>{}</template>",
+        "<body><my-page><template shadowrootmode=open><p>{}</template></my-page>",
+        "<html><head><title>A</title></head><frameset cols=1,2><frame src=a><noframes><body>{}"
+        "</body></noframes></frameset></html>",
+        "<NOFRAMES>{}</NOFRAMES>",
+        "<noembed>{}</noembed>",
+        "<iframe src=a>{}</iframe>",
+        "<dialog>{}</dialog>",
+        "<noscript>{}",
+    ],
+)
+def test_what_is_shown_in_another_way_is_the_text_of_a_page_without_other(extent, page):
+    assert text_of_html(page.format(OWN), extent).text == OWN
+
+
+@pytest.mark.parametrize(
+    ("begin", "name"),
+    [
+        ("<title>Hi</head><body><p>", "<title>"),
+        ("<title>A</title><body><!-- x <p>", "a comment"),
+        ("<script>var a = 1; <p>", "<script>"),
+        ("<script>'<!--'</script><STYLE>p {} <p>", "<style>"),
+        ("<!--> <!-- --!><title x='>'></title><title><p>", "<title>"),
+        ('<p class="<b>', "<p>"),
+        ("<p class=a' title = 'b\n<i>", "<p>"),
+        ("<frameset><noframes><p>", "<noframes>"),
+    ],
+)
+def test_a_page_whose_text_is_in_what_does_not_end_is_a_reject(begin, name):
+    with pytest.raises(HtmlError, match=f"^no text, and {name} without an end$"):
+        text_of_html(f"<html>{begin}{OWN}</p></html>", "main")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "",
+        "<html><head><title>A</title><script>a = '<!--'</script></head><body></body></html>",
+        "<frameset><frame src=a></frameset>",
+        "<!-- -- > --><!--><!---><div title='a > b' data-x=\"<p '\"></div><br",
+        "<title>A page that was cut",
+        "<script>only() < 5",
+    ],
+)
+def test_a_page_without_a_text_is_an_empty_document(page):
+    assert text_of_html(page, "main").text == ""
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["<title ", "<!--", "<!-->", "<script></script>", "<template>", "<iframe></iframe>", '<a b="',
+     "<a ", "<a b= ", '<a =""', "<a b=" + " " * 50],
+)  # fmt: skip
+def test_pages_without_a_text_take_linear_time(part):
+    taken = []
+    for count in (5_000, 40_000):
+        begun = time.process_time()
+        with contextlib.suppress(HtmlError):
+            text_of_html(part * count, "main")
+        taken.append(time.process_time() - begun)
+    assert taken[1] < 24 * taken[0] + 0.5

@@ -511,3 +511,43 @@ def test_only_whole_compressed_files(tmp_path):
     path = write(tmp_path, gzip.compress(page(1)), name="a.warc.gz")
     with pytest.raises(ValueError, match="can only be read as a whole"):
         DocumentPart(DocumentFile.detect(path), 0, 5)
+
+
+@pytest.mark.parametrize(
+    "type",
+    [b"text/xml", b"application/xml; charset=utf-8", b"Text/XML", b"application/vnd.wap.xhtml+xml"],
+)
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"<html xmlns='http://www.w3.org/1999/xhtml'>",
+        b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- a -->\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML '
+        b'1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">\n<html>',
+        b"<h:html xmlns:h='http://www.w3.org/1999/xhtml'>",
+    ],
+)
+def test_xhtml_by_the_media_types_of_xml(tmp_path, type, begin):
+    name = b"h:" if b"h:" in begin else b""
+    body = begin + b"<%bhead><%btitle/></%bhead><%bbody>own words</%bbody></%bhtml>" % ((name,) * 6)
+    reading = read(write(tmp_path, page(1, body, type=type), page(2)))
+    assert [text for _, text, _ in reading.documents] == ["own words", "page 2"]
+    assert reading.rejects.count == 0
+
+
+@pytest.mark.parametrize("type", [b"text/xml", b"application/xml", b"application/rss+xml"])
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"<?xml version='1.0'?><urlset><url><loc>http://host/html</loc></url></urlset>", b""),
+        (b"<rss><channel><description>&lt;html></description></channel></rss>", b""),
+        (b"<htmlx/>", b""),
+        (b"", b""),
+        (b"damaged", b"Content-Encoding: gzip\r\n"),
+        (b"<a>" * 2_000_000, b""),
+    ],
+)
+def test_other_xml_is_skipped(tmp_path, type, body, headers):
+    reading = read(write(tmp_path, page(1, body, type=type, headers=headers), page(2)))
+    assert [text for _, text, _ in reading.documents] == ["page 2"]
+    assert reading.rejects.count == 0
+    assert reading.rejects.skipped == {"media_type": 1}
