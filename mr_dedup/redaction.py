@@ -15,7 +15,7 @@ _USERLESS = (
 )  # fmt: skip
 """Schemes whose user may be a token, or says nothing: others are accounts and containers."""
 
-_MISTYPED = re.compile(rf"(?i)(?<![A-Za-z0-9+.-])({'|'.join(_USERLESS)})(:/?)(?!/)(\S*)")
+_MISTYPED = re.compile(rf"(?i)(?<![A-Za-z0-9+.-])({'|'.join(_USERLESS)})(:/?)(?!/)([^\s/:@]*:\S*)")
 _QUOTED_URI = re.compile(r"(?i)(?<![A-Za-z0-9+.-])[a-z0-9+.-]+%(?:25)?3A%(?:25)?2F[^\s&;#'\"<>]*")
 """A URI in the query of another one."""
 
@@ -33,17 +33,18 @@ _SECRET = re.compile(
 """In names of values that are secrets, wherever they stand."""
 
 _SECRET_PARAMETER = re.compile(
-    r"sig|sas|pwd?|pass|(?:.*[-_])?key|auth|authorization|.*token|jwt|password|code|hmac|hdn[a-z]+|"
-    r"[a-z]*sess(?:ion)?[-_]?id|sid"
+    r"sig|sas|pwd?|pass|(?:x-functions-)?key|auth|authorization|.*token|jwt|password|hmac|"
+    r"hdn[a-z]+|[a-z]*sess(?:ion)?[-_]?id|sid"
 )
 """Names of secrets in the query of a URI, where other words of a text cannot be meant."""
 
 _HEADER = re.compile(
     r"(?i)((?:authorization['\"]?\s{0,3}=|(?:authorization|"
-    r"(?:auth|security|access|session|api|account)[-_](?:token|key))['\"]?\s{0,3}:)"
+    r"(?:auth|security|access|session|api|account|functions|subscription)[-_](?:token|key))"
+    r"(?:['\"]\s{0,3},|['\"]?\s{0,3}:))"
     r"\s{0,3}(?:b?['\"])?(?:(?:basic|bearer|digest|token)\s+)?)[^\s'\",]+"
 )
-_COOKIE = re.compile(r"(?i)(cookie['\"]?\s{0,3}:\s{0,3}(?:b?['\"])?)[^\r\n'\"]+")
+_COOKIE = re.compile(r"(?i)(cookie(?:['\"]\s{0,3},|['\"]?\s{0,3}:)\s{0,3})[^\r\n]+")
 
 
 def redacted(text: str) -> str:
@@ -95,7 +96,7 @@ def _without_user(scheme: str, rest: str) -> str:
     elif "@" in rest and (
         _PORT.search(authority)
         or (":" in authority and rest.startswith(f"{authority}#"))
-        or scheme.lower().startswith("redis")
+        or (scheme.lower().startswith("redis") and "@" in re.split("[?#]", rest, maxsplit=1)[0])
     ):
         # a password with a separator: Redis has no path, others a number for the port
         user, _, rest = rest.rpartition("@")

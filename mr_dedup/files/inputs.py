@@ -184,10 +184,15 @@ def require_not_read(out: Path | None, read: Iterable[Path], within: Iterable[Pa
     """
     if out is None or not out.exists():
         return
-    if any(is_at_or_below(path, out) for path in read) or any(
+    # by another spelling of its name too, where file systems know no case
+    if any(is_at_or_below(path, out) or _is_same_file(path, out) for path in read) or any(
         is_at_or_below(out, folder) for folder in within
     ):
         raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    return path.exists() and path.samefile(other)
 
 
 def is_at_or_below(path: Path, folder: Path) -> bool:

@@ -22,7 +22,7 @@ from mr_dedup.files.file_lists import (
     require_replaceable,
 )
 from mr_dedup.files.inputs import require_not_read
-from mr_dedup.files.io_errors import reading
+from mr_dedup.files.io_errors import cannot_be_written, reading
 from mr_dedup.files.output_folders import (
     is_empty,
     locked,
@@ -195,8 +195,9 @@ class LocalResult:
         if not self.out.exists():
             return False
         if not self.work.exists():
-            return self._ended.exists() and _is_of_run(self._ended)
-        return has_finished(self.work, "keep") and not (self.work / RESULT).exists()
+            return _is_of_run(self._ended)
+        is_done = _is_of_run(self.work) and has_finished(self.work, "keep")
+        return is_done and not (self.work / RESULT).exists()
 
     def publish(self) -> None:
         """Rename the result to ``out``, and remove the working directory.
@@ -212,10 +213,16 @@ class LocalResult:
         """Remove everything but the result."""
         if self.work.exists():
             _remove_run(self._ended)
-            os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
+            try:
+                os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
+            except OSError as error:
+                raise cannot_be_written(self._ended, error) from error
         remove_replaced(self.out)
         _remove_run(self._ended)
 
+
+_MANIFESTS = re.compile(rf"{re.escape(MANIFEST)}|_{re.escape(MANIFEST)}\.\w+")
+"""The manifest in a store; that which is being written, where files are renamed."""
 
 _NOT_OF_RUN = "not a directory of a run; move it away"
 
@@ -232,14 +239,26 @@ def _is_of_run(folder: Path) -> bool:
 
 
 def _remove_run(folder: Path) -> None:
-    """Remove the directory of a run, its manifest last: whatever ends this, it is one of a run."""
+    """Remove the directory of a run, if it is there, and its manifest when nothing else is left.
+
+    What cannot be removed, such as a file that is open elsewhere in NFS, stays in the directory of
+    a run. Raises MrDedupError for any other file or directory.
+    """
+    if not os.path.lexists(folder):
+        return
+    if not _is_of_run(folder):
+        raise MrDedupError(f"{folder}: {_NOT_OF_RUN}")
+    manifest = folder / MANIFEST
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
-            elif path.name != MANIFEST:
-                path.unlink()
-    shutil.rmtree(folder, ignore_errors=True)
+            elif path != manifest:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        if not set(folder.iterdir()) - {manifest}:
+            manifest.unlink(missing_ok=True)
+            folder.rmdir()
 
 
 ADDRESS, DIRECTORY = "address", "directory"
@@ -382,13 +401,14 @@ class RemoteResult:
         if any(f"{name.rstrip('/')}/".startswith(f"{self.uri}/") for name in read):
             raise MrDedupError(f"{self.uri}: is read as well; choose another name for the result")
         require_writable(self.uri)
+        beside = without_secrets(self._beside)
         for file in files_below(self._beside):
+            if file.uri == self._beside:
+                raise MrDedupError(f"{beside}: {_NOT_OF_RUN}")
             name = name_below(file.uri, self._beside)
-            # while it is written, where files are renamed, with an underscore before it
-            if not (
-                _is_directory(name.partition("/")[0]) or name.startswith((MANIFEST, f"_{MANIFEST}"))
-            ):
-                raise MrDedupError(f"{self._beside}: contains {name!r}: {_NOT_OF_RUN}")
+            directory, below, _ = name.partition("/")
+            if not (_is_directory(directory) if below else _MANIFESTS.fullmatch(name)):
+                raise MrDedupError(f"{beside}: contains {name!r}: {_NOT_OF_RUN}")
         self._replaces = overwrite
         _refuse(self, is_there=self._is_there(), resume=resume, overwrite=overwrite)
         self._require_own(self.uri)

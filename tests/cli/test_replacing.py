@@ -1,12 +1,16 @@
 """Directories that commands replace: only those that a command has made, with nothing else."""
 
+import os
 import shutil
+import signal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.pipeline.result_folder import LocalResult
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 
 
@@ -207,3 +211,54 @@ def test_files_that_are_read_are_not_replaced(
     assert main([*words, "-o", named, "--overwrite"]) == 2
     assert f"{named}: is read as well; choose another name" in capfd.readouterr().err
     assert files_of(folder) == before
+
+
+@pytest.fixture
+def published(made, tmp_path, monkeypatch):
+    """A run that was killed when its result had appeared; its arguments."""
+    _, commands = made
+    words = [*map(str, commands["dedup"]), "-o", str(tmp_path / "out")]
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalResult, "end", lambda self: os.kill(os.getpid(), signal.SIGINT))
+        assert main(words) == 130
+    assert sorted(path.name for path in tmp_path.glob(".out.*[!k]")) == [".out.unfinished"]
+    return words
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "a/thesis.tex"])
+def test_a_directory_by_the_name_of_a_run_that_ended_stays(published, tmp_path, capfd, name):
+    ended = tmp_path / ".out.ended"
+    (ended / name).parent.mkdir(parents=True)
+    (ended / name).write_text("mine")
+    for how in (["--resume"], ["--overwrite"]):
+        assert main([*published, *how]) == 2
+        assert f"{ended}: not a directory of a run; move it away" in capfd.readouterr().err
+        assert (ended / name).read_text() == "mine"
+    shutil.rmtree(ended)
+    assert main([*published, "--resume"]) == 0
+    assert not (tmp_path / ".out.unfinished").exists()
+    assert not ended.exists()
+
+
+def test_no_run_is_ended_through_a_link(published, tmp_path, capfd):
+    (tmp_path / ".out.unfinished").rename(tmp_path / "precious")
+    (tmp_path / "precious" / "thesis.tex").write_text("mine")
+    (tmp_path / ".out.unfinished").symlink_to("precious")
+    before = files_of(tmp_path)
+    for how in ([], ["--resume"], ["--overwrite"]):
+        assert main([*published, *how]) == 2
+        assert "not a directory of a run; move it away" in capfd.readouterr().err
+        assert files_of(tmp_path) == before
+
+
+def test_what_could_not_be_removed_is_still_of_a_run(published, tmp_path, monkeypatch):
+    def removed(path, **_):
+        """As in NFS, where a file that is open elsewhere stays by another name."""
+        (Path(path) / ".nfs1").touch()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", removed)
+        assert main([*published, "--resume"]) == 0
+    assert main([*published, "--overwrite"]) == 0
+    assert not (tmp_path / ".out.ended").exists()
+    assert not (tmp_path / ".out.unfinished").exists()

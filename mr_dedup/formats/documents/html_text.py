@@ -95,11 +95,9 @@ _UNSHOWN = re.compile(
 )
 """Elements whose text browsers show in another way, or in place of what they cannot."""
 
-_COMMENT_OR_TAG = re.compile(
-    r"""<(?:!--|([a-z][^\s/>]*)(?:=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))|[^>])*?(>|\Z))""",
-    re.IGNORECASE,
-)
+_COMMENT_OR_TAG = re.compile(r"<(?:!--|([a-z][^\s/>]*))", re.IGNORECASE)
 _COMMENT_END = re.compile("--!?>")
+_VALUE_OR_END = re.compile(r"""=\s*(["'])|/?>""")
 _TAG_START = re.compile("<[a-z]", re.IGNORECASE)
 _RAW = ("title", "script", "style", "xmp", "iframe", "noembed", "noframes")
 """Elements in which there are no tags."""
@@ -165,7 +163,9 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
         depth = markup.depth if html is original else markup.xml_depth
     tree = HTMLTree.parse(_renamed(html, markup))
     page = _extracted(tree)
-    if page and _FIELD.search(html) and _opened_fields(tree, len(page), 8 * len(html)):
+    is_deep = depth > _MAX_DEPTH
+    has_fields = page and not is_deep and _FIELD.search(html)
+    if has_fields and _opened_fields(tree, len(page), 8 * len(html)):
         page = _extracted(tree)
     # what scripts would replace, and forms, where there is nothing else
     page = page or _extracted(tree, noscript=True, form_fields=True)
@@ -175,7 +175,7 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
         if shown != html:
             tree = HTMLTree.parse(_renamed(shown, markup))
             page = _extracted(tree, noscript=True, form_fields=True)
-    if extent == "page" or depth > _MAX_DEPTH:
+    if extent == "page" or is_deep:
         return PageText(page, 0)
     text = _main_content(tree, markup, 8 * len(html), page)
     return PageText(text, max(0, 1 - len(text) / len(page)) if page else 0)
@@ -269,13 +269,14 @@ def _rename_long(tree: HTMLTree, selector: str, max_characters: int) -> None:
     """
     document = tree.document
     assert document is not None
-    for node in document.query_selector_all(selector):
+    # as a list: to go through what is found takes quadratic time
+    for node in document.query_selector_all(selector)[:]:
         text = node.text or ""
         max_characters -= len(text)
         if max_characters < 0:
             break
         if len(text) > _MAX_FURNITURE:
-            others = node.query_selector_all(_NO_PROSE)
+            others = node.query_selector_all(_NO_PROSE)[:]
             prose = _length(text) - sum(_length(other.text or "") for other in others)
             if prose > _MAX_FURNITURE:
                 for name in node.attribute_names:
@@ -286,21 +287,27 @@ def _require_ends(html: str) -> None:
     """Raise HtmlError if a comment, tag or element that has no end takes elements for its text."""
     at = 0
     while found := _COMMENT_OR_TAG.search(html, at):
-        name, at = (found[1] or "").lower(), found.end()
-        if not name:
-            # <!--> is a whole comment
-            ended = _COMMENT_END.search(html, at - 2)
-        elif found[2] and name in _RAW:
-            ended = re.compile(f"(?i)</{name}").search(html, at)
-        else:
-            ended = found if found[2] else None
-        if ended is None:
-            at = found.start() + 1
-            if _TAG_START.search(html, at):
+        name = (found[1] or "").lower()
+        # <!--> is a whole comment
+        end = _end_of_tag(html, found.end()) if name else _COMMENT_END.search(html, found.end() - 2)
+        # self-closed ones have an end tag where they need one
+        if end is not None and name in _RAW and end[0] == ">":
+            end = re.compile(f"(?i)</{name}").search(html, end.end())
+        if end is None:
+            if _TAG_START.search(html, found.start() + 1):
                 what = f"<{name}>" if name else "a comment"
                 raise HtmlError(f"no text, and {what} without an end")
             return
-        at = ended.end()
+        at = end.end()
+
+
+def _end_of_tag(html: str, at: int) -> re.Match[str] | None:
+    """Return the end of a tag, after its name and values in quotes; None if it has none."""
+    while (found := _VALUE_OR_END.search(html, at)) is not None and found[1]:
+        at = html.find(found[1], found.end()) + 1
+        if not at:
+            return None
+    return found
 
 
 def _opened_fields(tree: HTMLTree, page_characters: int, max_characters: int) -> bool:
@@ -312,7 +319,7 @@ def _opened_fields(tree: HTMLTree, page_characters: int, max_characters: int) ->
     document = tree.document
     assert document is not None
     found = []
-    for node in document.query_selector_all(_FIELDS):
+    for node in document.query_selector_all(_FIELDS)[:]:
         text = node.text or ""
         max_characters -= len(text)
         if max_characters < 0:

@@ -31,10 +31,13 @@ _FIELD_OF_NAME = {"id": "WARC-Record-ID", "url": "WARC-Target-URI"}
 _XHTML_TYPE = "application/xhtml+xml"
 _HTML_TYPES = {"text/html", _XHTML_TYPE, "application/vnd.wap.xhtml+xml"}
 _XML_TYPES = {"text/xml", "application/xml"}
-_XHTML = re.compile(rb"[^<]*(?:<[?!][^>]*>[^<]*)*<(?:[\w.-]+:)?html[\s>]", re.IGNORECASE)
+_XHTML = re.compile(
+    rb"[^<]*(?:(?:<!--.*?-->|<\?.*?\?>|<![^->][^>]*>)[^<]*)*<(?:[\w.-]+:)?html[\s>]",
+    re.IGNORECASE | re.DOTALL,
+)
 """The first element of XML that is a page."""
 
-_MAX_PROLOG_BYTES = 4 << 10
+_MAX_PROLOG_BYTES = 64 << 10
 _UNKNOWN_TYPES = {"*/*", "unknown/unknown", "application/unknown"}
 """Those that the WHATWG's MIME Sniffing Standard has browsers sniff as if there were none."""
 

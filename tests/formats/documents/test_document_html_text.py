@@ -365,10 +365,28 @@ def test_short_elements_of_forms_are_no_text(extent):
     assert "Send" not in found
 
 
-def test_nested_elements_of_forms_take_linear_time():
-    for count in (2_000, 20_000):
-        page = "<p>A text</p>" + "<label><b>x</b> a word " * count
-        assert "a word" in text_of_html(page, "main").text
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<p>some words here<button>copy</button></p>",
+        "<label>a word</label>",
+        "<label>",
+        "<label><b>x</b> a word ",
+        "<label></label>",
+        "<textarea>x</textarea>",
+        f"<button>{'word ' * 100}</button>",
+        "<p class=share>a few words</p>",
+        f"<div class=share>{'word ' * 100}<a>b</a></div>",
+        f"<p class=related>{'word ' * 100}</p>",
+    ],
+)
+def test_elements_in_numbers_take_linear_time(part):
+    taken = []
+    for count in (1_000, 8_000):
+        begun = time.process_time()
+        text_of_html("<p>A text</p>" + part * count, "main")
+        taken.append(time.process_time() - begun)
+    assert taken[1] < 20 * taken[0] + 0.3
 
 
 OWN = " ".join(f"own{number}" for number in range(80))

@@ -523,6 +523,7 @@ def test_only_whole_compressed_files(tmp_path):
         b"<html xmlns='http://www.w3.org/1999/xhtml'>",
         b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- a -->\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML '
         b'1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">\n<html>',
+        b"<?xml version='1.0'?><?a b='>'?><!-- a <b@c.d> and <html > -->\n%b<html>" % (b" " * 9000),
         b"<h:html xmlns:h='http://www.w3.org/1999/xhtml'>",
     ],
 )
@@ -541,6 +542,7 @@ def test_xhtml_by_the_media_types_of_xml(tmp_path, type, begin):
         (b"<?xml version='1.0'?><urlset><url><loc>http://host/html</loc></url></urlset>", b""),
         (b"<rss><channel><description>&lt;html></description></channel></rss>", b""),
         (b"<htmlx/>", b""),
+        (b"<?xml version='1.0'?><!-- was <html > --><urlset>", b""),
         (b"", b""),
         (b"damaged", b"Content-Encoding: gzip\r\n"),
         (b"<a>" * 2_000_000, b""),
