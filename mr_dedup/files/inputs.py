@@ -176,6 +176,14 @@ def _is_shown(name: str) -> bool:
     return name[0] not in "._"
 
 
+def require_utf8(path: Path) -> None:
+    """Raise MrDedupError for a path that Arrow cannot open: a name that is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise MrDedupError(f"{path}: has a name that is not UTF-8; choose another one") from error
+
+
 def require_not_read(out: Path | None, read: Iterable[Path], within: Iterable[Path] = ()) -> None:
     """Raise MrDedupError if writing ``out`` would replace what is read.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 from mr_dedup.formats.documents.read import part_line_blocks
 from mr_dedup.formats.documents.rejects import Rejects, Report, listed_names
 from mr_dedup.formats.lines import NonEmptyLines
-from mr_dedup.formats.parquet_rows import open_parquet
+from mr_dedup.formats.parquet_rows import is_text, open_parquet
 from mr_dedup.formats.shards import read_tables, write_tables
+from mr_dedup.formats.value_text import plain_values, python_values_or_null, value_texts
 
 ITEMS = pa.schema(
     [
@@ -39,6 +41,7 @@ is none. Of several answers each is right."""
 
 _BATCH_BYTES = 8 << 20
 _MAX_ANSWERS = 1000
+_MAX_DIGITS = 1000
 _BLANKS = b" \t\r\n"
 
 
@@ -70,6 +73,15 @@ class ItemOptions:
             object.__setattr__(self, parameter, tuple(names))
         if self.set_name == "":
             raise ValueError("set_name: expected the name of a field, got ''")
+
+    @property
+    def all_names(self) -> Sequence[str]:
+        """All fields that may be read."""
+        set_name = () if self.set_name is None else (self.set_name,)
+        return [
+            *self.question_names, *self.answer_names, *self.passage_names, *self.choices_names,
+            *self.id_names, *set_name,
+        ]  # fmt: skip
 
 
 def write_items(path: Path, items: pa.Table) -> None:
@@ -113,9 +125,13 @@ def read_items(
         report = Report(file.name, unit, rejects, strict)
         rejects.counts.files += 1
         builder = _Builder(file, set_name, options)
-        read = _read_rows if file.format == "parquet" else _read_lines
         try:
-            for position, record, reject in read(file, report):
+            read = (
+                _read_rows(file, report, options.all_names)
+                if file.format == "parquet"
+                else _read_lines(file, report)
+            )
+            for position, record, reject in read:
                 reason = builder.add(position, record)
                 if reason is not None:
                     reject(reason)
@@ -166,8 +182,27 @@ Record = tuple[int, dict[str, Any], Callable[[str], None]]
 """The number of a record, its fields, and what rejects it for a reason."""
 
 
+def _decoded(content: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """Return a line of JSON, in which NaN, halves of surrogate pairs and any number may be.
+
+    Raises msgspec.DecodeError.
+    """
+    try:
+        return decoder.decode(content)
+    except msgspec.DecodeError as error:
+        try:
+            return json.loads(content.decode(), parse_int=_whole_number)
+        except json.JSONDecodeError:
+            raise error from None
+
+
+def _whole_number(digits: str) -> int | str:
+    """Return a number; its digits where Python makes no number of so many."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else digits
+
+
 def _read_lines(file: DocumentFile, report: Report) -> Iterator[Record]:
-    decoder = msgspec.json.Decoder(dict[str, Any])
+    decoder = msgspec.json.Decoder()
     number = 0
     with part_line_blocks(file.whole(), MAX_RECORD_BYTES) as blocks:
         for block in blocks:
@@ -192,26 +227,49 @@ def _read_lines(file: DocumentFile, report: Report) -> Iterator[Record]:
                     report.reject(offset, reason, line + 1)
 
                 try:
-                    record = decoder.decode(content)
+                    record = _decoded(content, decoder)
                 except RecursionError:
                     reject("is nested too deeply")
                 except UnicodeDecodeError:
                     reject("is not UTF-8")
-                except msgspec.ValidationError:
-                    reject("is not a JSON object")
                 except msgspec.DecodeError as error:
                     reject(f"is not JSON: {error}")
                 else:
-                    yield first + line, record, reject
+                    if isinstance(record, dict):
+                        yield first + line, record, reject
+                    else:
+                        reject("is not a JSON object")
 
 
-def _read_rows(file: DocumentFile, report: Report) -> Iterator[Record]:
+def _values(column: pa.Array) -> list[Any]:
+    """Return values as Python has them; of strings that are not UTF-8 the bytes, others as text."""
+    values, types = plain_values(pa.chunked_array([column])), pa.types
+    kind = values.type
+    if types.is_nested(kind):
+        return python_values_or_null(values)
+    if is_text(kind):
+        try:
+            return list(values.to_pylist())
+        except UnicodeDecodeError:
+            return list(values.cast(pa.large_binary()).to_pylist())
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return list(values.to_pylist())
+    return list(value_texts(values).to_pylist())
+
+
+def _read_rows(file: DocumentFile, report: Report, names: Sequence[str]) -> Iterator[Record]:
+    """Yield the fields that are used; of a row without any the names of the others."""
     assert file.path is not None
     with open_parquet(file.path, file.name) as rows:
         number = 0
+        used = [name for name, count in Counter(rows.columns).items() if count == 1]
+        used = [name for name in used if name in names]
+        others = dict.fromkeys(rows.columns)
         for group in range(len(rows.group_rows)):
-            for batch in rows.rows(group, None, [], _BATCH_BYTES):
-                for record in batch.to_pylist():
+            for batch in rows.rows(group, used or None, [], _BATCH_BYTES):
+                columns = {name: _values(batch[name]) for name in used}
+                for row in range(len(batch)):
+                    record = {name: values[row] for name, values in columns.items()} or others
 
                     def reject(reason: str, number: int = number) -> None:
                         report.reject(number, reason)

@@ -350,7 +350,8 @@ def parquet_writer(file: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.Parq
         if stored is not None:
             original = pa.ipc.read_schema(pa.py_buffer(stored))
             known = {field.name: field for field in original}
-            types = pa.schema([known.get(field.name, field) for field in schema])
+            fields = [known.get(field.name, field) for field in schema]
+            types = pa.schema(fields, schema.metadata)
             arrow = base64.b64encode(types.serialize().to_pybytes())
             # as the writer does, which would store those of the rows
             writer.add_key_value_metadata({**(schema.metadata or {}), b"ARROW:schema": arrow})

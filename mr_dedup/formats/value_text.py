@@ -60,11 +60,7 @@ def value_texts(column: pa.ChunkedArray, as_field: bool = False) -> pa.ChunkedAr
     if types.is_nested(kind):
         if not as_field:
             return pa.chunked_array([pa.nulls(len(column), pa.large_string())])
-        try:
-            values = python_values(column)
-        except UnicodeDecodeError:
-            # of strings that are not UTF-8, inside
-            values = list(itertools.chain(*map(_value_or_null, column)))
+        values = python_values_or_null(column)
         texts = [None if value is None else _ENCODER.encode(value).decode() for value in values]
         return pa.chunked_array([texts], pa.large_string())
     try:
@@ -107,6 +103,14 @@ def python_values(column: pa.ChunkedArray) -> list[Any]:
         # beyond the year 9999, or of a zone that this machine does not know
         values = _cast(_cast(column, _in_utc), _without_times).to_pylist()
     return values
+
+
+def python_values_or_null(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column as ``python_values``, None for strings that are not UTF-8."""
+    try:
+        return python_values(column)
+    except UnicodeDecodeError:
+        return list(itertools.chain(*map(_value_or_null, column)))
 
 
 def _value_or_null(value: pa.Scalar) -> list[Any]:

@@ -157,7 +157,9 @@ def batches_of(files: ResultFiles, dataset: str) -> Iterator[pa.RecordBatch]:
 def _rows_of(files: ResultFiles, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return the decisions on each id, in order; raises KeyError for an id that there is not."""
     rows: dict[str, list[dict[str, Any]]] = {id: [] for id in ids}
-    wanted = pa.array(rows, pa.large_string())
+    # others, which a shell can pass, are ids of no document
+    texts = [id for id in rows if id == id.encode(errors="replace").decode()]
+    wanted = pa.array(texts, pa.large_string())
     for batch in batches_of(files, "decisions"):
         for row in batch.filter(pc.is_in(batch["id"], value_set=wanted)).to_pylist():
             if len(rows[row["id"]]) < MAX_OF_ONE_ID:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mr_dedup.errors import FormatError
 from mr_dedup.files.file_lists import refuse_links
-from mr_dedup.files.inputs import local_path
+from mr_dedup.files.inputs import local_path, require_utf8
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.parts import in_order, part_files
 from mr_dedup.pipeline.results import SUMMARY
@@ -154,8 +154,10 @@ def files_of(folder: str, scratch: ScratchSettings | None = None) -> ResultFiles
     """Return the files of the result in a directory, or at a URI: copies of them in ``scratch``."""
     if is_uri(folder):
         return RemoteFiles(folder, scratch or ScratchSettings())
-    refuse_links(local_path(folder))
-    return LocalFiles(local_path(folder))
+    path = local_path(folder)
+    require_utf8(path)
+    refuse_links(path)
+    return LocalFiles(path)
 
 
 def refuse_newer_result(files: ResultFiles) -> None:

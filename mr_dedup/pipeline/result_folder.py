@@ -21,7 +21,7 @@ from mr_dedup.files.file_lists import (
     encoded_list,
     require_replaceable,
 )
-from mr_dedup.files.inputs import require_not_read
+from mr_dedup.files.inputs import require_not_read, require_utf8
 from mr_dedup.files.io_errors import cannot_be_written, reading
 from mr_dedup.files.output_folders import (
     is_empty,
@@ -180,6 +180,7 @@ class LocalResult:
     def check(self, *, resume: bool, overwrite: bool, read: Iterable[str]) -> None:
         """See ResultFolder.check."""
         out = self.out
+        require_utf8(out)
         require_parent(out)
         for folder in (self.work, self._ended):
             if os.path.lexists(folder) and not _is_of_run(folder):

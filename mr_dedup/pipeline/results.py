@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.duplicate_counts import DuplicateCounts
 from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.files.file_lists import refuse_links
+from mr_dedup.files.inputs import require_utf8
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.count_tables import COUNTS as COUNT_COLUMNS
 from mr_dedup.formats.count_tables import earlier_count_batches, results_counted
@@ -94,6 +95,7 @@ class EarlierResult:
         """
         name = name.rstrip("/") if is_uri(name) else name
         folder = fetched(name) if is_uri(name) else Path(name)
+        require_utf8(folder)
         if not folder.is_dir():
             raise MrDedupError(f"{name}: no such directory")
         refuse_links(folder)

@@ -15,6 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.formats.benchmark_items import ItemOptions, read_items
+from mr_dedup.formats.documents.files import find_documents
+from mr_dedup.formats.documents.rejects import Rejects
 from tests.cli.running import Command
 from tests.formats.documents.arrow_types import STORED
 
@@ -35,7 +38,7 @@ def by_arrow(path):
         "id": pa.array(["a", "b", "c"], pa.string_view()),
         "text": pa.array(TEXTS, pa.string_view()),
     }
-    pq.write_table(pa.table({**views, **STORED}), path)
+    pq.write_table(pa.table({**views, **STORED}, metadata={"owner": "us"}), path)
 
 
 def by_pandas(path):
@@ -237,6 +240,33 @@ def test_decontaminate_writes_rows_as_they_are(capfd, table, action):
     expected = printed(table.drop_columns("text"))
     assert left.schema.equals(table.schema, check_metadata=True)
     assert printed(left.drop_columns("text")) == (expected if action == "cut" else expected[::2])
+
+
+def test_items_are_read_from_it(capfd, table):
+    fields = ("--question-field", "text", "--answer-field", "when", "--answer-field", "lists")
+    Command("decontaminate").done(
+        capfd, "docs.parquet", "--evals", "docs.parquet", *fields, "-o", "out"
+    )
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert (summary["items"], summary["rejected_records"]) == (3, 0)
+    # of equal questions with other answers one may be found
+    assert summary["items_found"] in (2, 3)
+
+
+@pytest.mark.parametrize("kind", sorted({name.partition(" ")[0] for name in STORED}))
+def test_items_with_answers_of_every_type(tmp_path, kind):
+    """As questions, ids and passages too, and where Python has no type for a value."""
+    for name, values in STORED.items():
+        if name.partition(" ")[0] != kind:
+            continue
+        path = tmp_path / "exam.parquet"
+        pq.write_table(pa.table({"text": TEXTS, "x": values, "unread": values}), path)
+        for role in ("answer_names", "id_names", "passage_names"):
+            options = ItemOptions(**{"question_names": ["text"], role: ["x"]})
+            rejects = Rejects()
+            items = read_items(find_documents([str(path)]).files, options, rejects)
+            assert items["question"].to_pylist() == TEXTS, name
+            assert rejects.count == 0, name
 
 
 def test_other_commands_read_it(capfd, table):

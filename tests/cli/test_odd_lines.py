@@ -1,11 +1,14 @@
 """JSON lines as other programs write them, through the commands that write records."""
 
 import json
+import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
+from mr_dedup.cli.main import main
 from tests.cli.running import Command
 
 WORDS = [f"word{number}" for number in range(500)]
@@ -115,3 +118,51 @@ def test_what_has_no_text_is_counted_and_fails_no_run(capfd, tmp_path, monkeypat
         "without_text": True,
     }
     assert second["without_text"]
+
+
+@pytest.mark.parametrize(
+    "member", ["NaN", "-Infinity", '"\\ud800"', "1e400", "9" * 5000, "[NaN]", '{"a": "\\udc00"}']
+)
+def test_items_with_members_that_are_not_read(capfd, tmp_path, monkeypatch, member):
+    monkeypatch.chdir(tmp_path)
+    Path("docs.jsonl").write_text(json.dumps({"text": text(1)}) + "\n")
+    Path("q.jsonl").write_text(f'{{"question": "{text(1)}", "x": {member}, "answer": {member}}}\n')
+    Command("decontaminate").done(capfd, "docs.jsonl", "--evals", "q.jsonl", "-o", "out")
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert (summary["items_found"], summary["rejected_records"]) == (1, 0)
+
+
+@pytest.mark.parametrize("line", ["{", '["question"]', '"question"', "NaN", "1", '{"question": }'])
+def test_lines_that_are_no_items(capfd, tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    Path("docs.jsonl").write_text(json.dumps({"text": text(1)}) + "\n")
+    Path("q.jsonl").write_text(f"{line}\n")
+    words = ("docs.jsonl", "--evals", "q.jsonl", "-o", "out")
+    assert main(["decontaminate", *words]) == 2
+    said = capfd.readouterr().err
+    assert "q.jsonl, line 1" in said
+    assert "is not JSON" in said or "is not a JSON object" in said
+
+
+NOT_UTF8 = os.fsdecode(b"out\xff")
+
+
+@pytest.mark.parametrize("command", ["dedup", "passages"])
+def test_results_by_names_that_are_not_utf8(capfd, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Path("docs.jsonl").write_text(json.dumps({"text": text(1)}) + "\n")
+    Command("dedup").done(capfd, "docs.jsonl", "-o", "result")
+    shutil.copytree("result", NOT_UTF8)
+    for words in (
+        [command, "docs.jsonl", "-o", os.fsdecode(b"new\xff")],
+        ["dedup", "docs.jsonl", "-o", "next", "--against", NOT_UTF8],
+        ["counts", NOT_UTF8, "-o", "counts.parquet"],
+        ["why", NOT_UTF8, "docs.jsonl:0"],
+    ):
+        assert main(words) == 2
+        assert "has a name that is not UTF-8" in capfd.readouterr().err
+    assert main(["why", "result", os.fsdecode(b"\xff")]) == 2
+    assert "result: has no document" in capfd.readouterr().err
+    assert sorted(path.name for path in Path().glob("[!.]*")) == sorted(
+        ["docs.jsonl", "result", NOT_UTF8]
+    )

@@ -88,12 +88,18 @@ _FIELDS = "label,button,textarea"
 """Elements of forms, without which a text is extracted, that pages have for content too: questions
 and answers that open by a click, or source code."""
 
+_MIN_FIELDS = 0.1
+"""Pages that are equal but for less are similar."""
+
 _FIELD = re.compile(r"<(?:label|button|textarea)\b", re.IGNORECASE)
 
 _UNSHOWN = re.compile(
     r"(</?)(?:template|frameset|iframe|noembed|noframes)(?=[\t\n\f\r />])", re.IGNORECASE
 )
 """Elements whose text browsers show in another way, or in place of what they cannot."""
+
+_SHADOW_ROOT = re.compile(r"<template\s[^<>]*shadowrootmode", re.IGNORECASE)
+"""A template that browsers display."""
 
 _COMMENT_OR_TAG = re.compile(r"<(?:!--|([a-z][^\s/>]*))", re.IGNORECASE)
 _COMMENT_END = re.compile("--!?>")
@@ -143,7 +149,7 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
     notices of cookies, related pages, or links for sharing; those that hold a long text stay. Where
     it has less than half of the page's text outside of links, or the page is nested more than a
     thousand deep, it is the text of the whole page. Labels, buttons and text areas are text if one
-    is long, or all together have most of the page's. Of a body with next to nothing but links or
+    is long, or all together have a tenth of the page's. Of a body with next to nothing but links or
     form fields the text is that of these, and where a page has no other text, that of templates,
     ``noscript``, and what stands in for frames. ``markup`` is what is in the page, found here by
     default. Raises HtmlError for more than 500,000 tags, a tag of thousands of attributes, or where
@@ -161,6 +167,8 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
     if markup.may_be_xml:
         original, html = html, as_html(html)
         depth = markup.depth if html is original else markup.xml_depth
+    if _SHADOW_ROOT.search(html):
+        html = _UNSHOWN.sub(r"\1div", html)
     tree = HTMLTree.parse(_renamed(html, markup))
     page = _extracted(tree)
     is_deep = depth > _MAX_DEPTH
@@ -313,8 +321,8 @@ def _end_of_tag(html: str, at: int) -> re.Match[str] | None:
 def _opened_fields(tree: HTMLTree, page_characters: int, max_characters: int) -> bool:
     """Replace elements of forms that hold content by others; return whether there were some.
 
-    Those with a long text, or all if together they have more than the rest of the page, of
-    ``page_characters``. Stops after ``max_characters``, which nested elements may repeat.
+    Those with a long text, or all if together they have more than a tenth of the rest of the page,
+    of ``page_characters``. Stops after ``max_characters``, which nested elements may repeat.
     """
     document = tree.document
     assert document is not None
@@ -325,8 +333,8 @@ def _opened_fields(tree: HTMLTree, page_characters: int, max_characters: int) ->
         if max_characters < 0:
             break
         found.append((node, _length(text)))
-    are_most = sum(length for _, length in found) >= page_characters
-    chosen = [node for node, length in found if are_most or length > _MAX_FURNITURE]
+    are_many = sum(length for _, length in found) >= _MIN_FIELDS * page_characters
+    chosen = [node for node, length in found if are_many or length > _MAX_FURNITURE]
     for node in chosen:
         content, parent = tree.create_element("div"), node.parent
         assert content is not None

@@ -352,6 +352,7 @@ def test_content_in_an_element_of_forms_is_text(extent, element, count, words, a
     found = text_in(element, 8)
     assert found == text_in("div", 8)
     assert all(word in found for text in texts for word in text.split())
+    assert text_in(element, 33) == text_in("div", 33)
     # those of 400 characters, however long the rest
     assert words < 80 or text_in(element, 150) == text_in("div", 150)
 
@@ -411,6 +412,13 @@ def test_what_is_shown_in_another_way_is_the_text_of_a_page_without_other(extent
     assert text_of_html(page.format(OWN), extent).text == OWN
 
 
+@pytest.mark.parametrize("extent", ["main", "page"])
+def test_what_is_in_shadow_roots_is_text(extent):
+    root = f"<template class=a shadowrootmode='open'><p>{OWN}</p></template>"
+    page = f"<p>{'A text of its own. ' * 40}</p><my-page>{root.upper()}</my-page>"
+    assert OWN.upper() in text_of_html(page, extent).text
+
+
 @pytest.mark.parametrize(
     ("begin", "name"),
     [
@@ -447,7 +455,8 @@ def test_a_page_without_a_text_is_an_empty_document(page):
 @pytest.mark.parametrize(
     "part",
     ["<title ", "<!--", "<!-->", "<script></script>", "<template>", "<iframe></iframe>", '<a b="',
-     "<a ", "<a b= ", '<a =""', "<a b=" + " " * 50],
+     "<a ", "<a b= ", '<a =""', "<a b=" + " " * 50,
+     "<template ", "<p>a</p><template ", "<template shadowrootmode=open>a"],
 )  # fmt: skip
 def test_pages_without_a_text_take_linear_time(part):
     taken = []
