@@ -420,12 +420,12 @@ class RemoteResult:
             return True
         return self.exists() and not self._lists_of_move()
 
-    def _require_own(self, uri: str) -> Sizes:
+    def _require_own(self, uri: str, name: str = "") -> Sizes:
         """Return what is in the directory of the result, which is at ``uri`` now.
 
-        Raises MrDedupError if that is more than a run has made.
+        Raises MrDedupError, with its ``name``, if that is more than a run has made.
         """
-        return writing.require_replaceable(uri, self.uri, self._lists_of_move())
+        return writing.require_replaceable(uri, name or self.uri, self._lists_of_move())
 
     def _lists_of_move(self) -> list[bytes]:
         """Return the lists of what a killed run was replacing, and what it replaces that with."""

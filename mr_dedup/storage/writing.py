@@ -191,8 +191,11 @@ def require_replaceable(
     return there
 
 
-Check = Callable[[str], Sizes]
-"""Returns the files below a directory; raises MrDedupError if it is not to be replaced."""
+Check = Callable[[str, str], Sizes]
+"""Returns the files below a directory; raises MrDedupError if it is not to be replaced.
+
+It is called by its first argument, and named to users by its second one.
+"""
 
 
 def move_directory(made: str, target: str, last: str, check: Check = require_replaceable) -> None:
@@ -208,7 +211,7 @@ def move_directory(made: str, target: str, last: str, check: Check = require_rep
         _rename_directory(made, target, check)
         return
     files = list(sizes_at(made))
-    before = {joined(target, name) for name in check(target)}
+    before = {joined(target, name) for name in check(target, target)}
     after = {joined(target, name) for name in files}
     remove_files([joined(target, last)])
     before.discard(joined(target, last))
@@ -246,7 +249,7 @@ def _rename_directory(made: str, target: str, check: Check) -> None:
         try:
             if had:
                 # by this name nobody adds files
-                check(replaced)
+                check(replaced, target)
             _renamed(system, source, path)
         except BaseException:
             if had:

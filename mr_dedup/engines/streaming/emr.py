@@ -298,12 +298,12 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         if self.output is not None:
             self.output = self.output.rstrip("/")
             refuse_existing(self.output, overwrite)
-            self._require_output(self.output)
+            self._require_output(self.output, self.output)
 
-    def _require_output(self, uri: str) -> Sizes:
+    def _require_output(self, uri: str, name: str) -> Sizes:
         """Return the files at a URI; raise MrDedupError if others than a job's are there."""
         there = sizes_at(uri)
-        refuse_others(uri, there)
+        refuse_others(name, there)
         return there
 
     def deliver(self, folder: Path, overwrite: bool) -> tuple[Path, ...]:

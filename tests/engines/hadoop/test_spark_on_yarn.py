@@ -1,5 +1,6 @@
 """De-duplication by Spark on YARN: the driver here, or there as spark-submit starts it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,8 @@ def test_dedup(client, in_this_process, tmp_path, mode, python):
         archive = pack_python(tmp_path / "env.tar.gz", seen=seen, extras=["hdfs"])
     words = ["dedup", uri, "-o", out, "-r", "spark", "--reducers", "3"]
     environment = {name: v for name, v in client.environment.items() if name != "PYTHONPATH"}
+    # as in an environment that is activated: spark-submit looks for Spark by its python3
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     if mode == "client":
         command = [sys.executable, "-m", "mr_dedup", *words, "--master", "yarn"]
         command += ["--python-bin", executable, *(["--archive", str(archive)] if archive else [])]
