@@ -93,8 +93,9 @@ _MIN_FIELDS = 0.1
 
 _FIELD = re.compile(r"<(?:label|button|textarea)\b", re.IGNORECASE)
 
-_UNSHOWN = re.compile(
-    r"(</?)(?:template|frameset|iframe|noembed|noframes)(?=[\t\n\f\r />])", re.IGNORECASE
+_TEMPLATE, _UNSHOWN = (
+    re.compile(rf"(</?)(?:{names})(?=[\t\n\f\r />])", re.IGNORECASE)
+    for names in ("template", "template|frameset|iframe|noembed|noframes")
 )
 """Elements whose text browsers show in another way, or in place of what they cannot."""
 
@@ -168,7 +169,7 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
         original, html = html, as_html(html)
         depth = markup.depth if html is original else markup.xml_depth
     if _SHADOW_ROOT.search(html):
-        html = _UNSHOWN.sub(r"\1div", html)
+        html = _TEMPLATE.sub(r"\1div", html)
     tree = HTMLTree.parse(_renamed(html, markup))
     page = _extracted(tree)
     is_deep = depth > _MAX_DEPTH

@@ -416,7 +416,9 @@ def test_what_is_shown_in_another_way_is_the_text_of_a_page_without_other(extent
 def test_what_is_in_shadow_roots_is_text(extent):
     root = f"<template class=a shadowrootmode='open'><p>{OWN}</p></template>"
     page = f"<p>{'A text of its own. ' * 40}</p><my-page>{root.upper()}</my-page>"
-    assert OWN.upper() in text_of_html(page, extent).text
+    text = text_of_html(f"{page}<iframe src=a>Frames are off</iframe>", extent).text
+    assert OWN.upper() in text
+    assert "Frames" not in text
 
 
 @pytest.mark.parametrize(

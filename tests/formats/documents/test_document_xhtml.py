@@ -68,6 +68,11 @@ def test_pages_that_are_not_well_formed_are_html(page):
     assert text_of_html(page, "page").text.split() == ["a", "c"]
 
 
+def test_the_slash_of_a_text_area_is_ignored_too():
+    page = f"<body><p>a<br>{'word ' * 60}<textarea/>x</textarea>c"
+    assert set(text_of_html(page, "page").text.split()) == {"a", "word", "c"}
+
+
 def test_text_by_the_rules_of_xml():
     page = (
         "<h:html xmlns:h='http://www.w3.org/1999/xhtml' xmlns:e='urn:e'><h:head><h:title/>"
