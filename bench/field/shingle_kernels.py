@@ -63,35 +63,46 @@ def mixed(x):
 
 
 @_compiled
-def write_sets(content, starts, lengths, out, offsets):
+def write_sets(content, starts, out, offsets):
     """Write the set of shingles of each text to ``out``, and where it ends to ``offsets``.
 
-    Text i is ``content[starts[i]:starts[i + 1]]`` uint8, tokens with spaces between; a shingle has
-    ``lengths[i]`` of them, or all if there are fewer, and there is one at least. ``out`` has room
-    for as many hashes as there are bytes. Hashes of tokens are FNV-1a.
+    Text i is ``content[starts[i]:starts[i + 1]]`` uint8, tokens with spaces between, one at least.
+    A token weighs 5 or, if it begins with a byte 1, which is not hashed, 3. ``out`` has room for
+    as many hashes as there are bytes. Hashes of tokens are FNV-1a.
     """
+    weights = np.empty(out.size, np.uint8)
     start_of_hash = uint64(0xCBF29CE484222325)
     size = int64(0)
-    for i in range(lengths.size):
+    for i in range(starts.size - 1):
         first = size
+        weights[size] = 5
         token, is_open = start_of_hash, False
         for at in range(starts[i], starts[i + 1]):
-            if content[at] != 32:
+            if content[at] == 1:
+                weights[size] = 3
+            elif content[at] != 32:
                 token, is_open = (token ^ uint64(content[at])) * uint64(0x100000001B3), True
             elif is_open:
                 out[size] = token
                 size += 1
+                weights[size] = 5
                 token, is_open = start_of_hash, False
         if is_open:
             out[size] = token
             size += 1
-        length = min(lengths[i], size - first)
-        size = first + size - first - length + 1
-        for j in range(first, size):
-            shingle = uint64(0)
-            for k in range(j, j + length):
+        # the last shingle begins where what is left no longer weighs enough
+        last, weight = size - 1, int64(weights[size - 1])
+        while last > first and weight < 15:
+            last -= 1
+            weight += weights[last]
+        for j in range(first, last + 1):
+            shingle, weight, k = uint64(0), int64(0), j
+            while k < size and (weight < 15 or j == last):
                 shingle = mixed(shingle * uint64(0x9E3779B97F4A7C15) + out[k])
+                weight += weights[k]
+                k += 1
             out[j] = max(shingle, uint64(1))
+        size = last + 1
         found = np.sort(out[first:size])
         size = first
         for j in range(found.size):

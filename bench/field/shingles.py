@@ -4,9 +4,10 @@
    D147), in form C, without default-ignorable characters.
 2. Tokens are runs of letters, numbers and marks. A character of a script that is written without
    spaces is a token by itself, with its marks.
-3. Shingles are 3 neighbouring tokens; 5 if a tenth of the tokens or more are characters of such
-   scripts next to one another. A text of fewer tokens is one shingle; a text without tokens is,
-   as a whole.
+3. A token weighs 5; a character of such scripts that has another next to it, 3. From each token
+   on the shortest run of a weight of 15 or more is a shingle, the last of these together with
+   all that follows: 3 words, 5 characters, or as much of both. A text of less weight is one
+   shingle; a text without tokens is, as a whole.
 
 These are the sets that ``mr-dedup dedup`` compares by default, found in another way: by the
 package regex and by unicodedata, and by loops of its own; sets are not cut. A shingle is
@@ -41,7 +42,7 @@ _IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 _WORD = regex.compile(_IN_TOKEN)
 
 _BETWEEN_KIND, _WORD_KIND, _MARK_KIND, _STANDING_KIND = range(4)
-_SPACE = ord(" ")
+_SPACE, _JOINED = ord(" "), 1
 
 _ASCII_TOKENS = bytes(
     ord(chr(c).lower()) if c < 128 and chr(c).isalnum() else _SPACE for c in range(256)
@@ -58,33 +59,32 @@ def sets_of(texts: Iterable[str]) -> Sets:
     [3, 2]
     """
     tokenised = [tokens_of(text) for text in texts]
-    starts = np.cumsum([0, *(len(tokens) for tokens, _ in tokenised)])
-    lengths = np.array([length for _, length in tokenised], np.int64)
-    content = np.frombuffer(b"".join(tokens for tokens, _ in tokenised), np.uint8)
-    hashes = np.empty(content.size + lengths.size, np.uint64)
-    offsets = np.zeros(lengths.size + 1, np.int64)
-    write_sets(content, starts, lengths, hashes, offsets)
+    starts = np.cumsum([0, *map(len, tokenised)])
+    content = np.frombuffer(b"".join(tokenised), np.uint8)
+    hashes = np.empty(content.size + len(tokenised) + 1, np.uint64)
+    offsets = np.zeros(len(tokenised) + 1, np.int64)
+    write_sets(content, starts, hashes, offsets)
     return Sets(offsets, hashes[: offsets[-1]].copy())
 
 
-def tokens_of(text: str) -> tuple[bytes, int]:
-    """Return the tokens of a text, with spaces between them, and how many make a shingle.
+def tokens_of(text: str) -> bytes:
+    """Return the tokens of a text, with spaces between them; those that weigh 3 after a byte 1.
 
     >>> tokens_of("Hello, World!")
-    (b'hello  world ', 3)
+    b'hello  world '
     """
     # most pages have no others but dashes, quotes and the like
     if text.isascii() or all(map(_is_simple, set(text))):
-        tokens, length = text.encode().translate(_ASCII_TOKENS), 3
+        tokens = text.encode().translate(_ASCII_TOKENS)
     else:
-        tokens, length = _tokens_by_script(normalised(text))
+        tokens = _tokens_by_script(normalised(text))
     if tokens.isspace() or not tokens:
         # no token has a control character
         tokens = b"\0" + normalised(text).encode().replace(b" ", b"\0")
-    return tokens, length
+    return tokens
 
 
-def _tokens_by_script(text: str) -> tuple[bytes, int]:
+def _tokens_by_script(text: str) -> bytes:
     characters = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     kinds = _kinds_of_characters()[characters]
     before = np.append(_BETWEEN_KIND, kinds[:-1])
@@ -95,11 +95,13 @@ def _tokens_by_script(text: str) -> tuple[bytes, int]:
         (before == _BETWEEN_KIND) | (kinds == _WORD_KIND) & (base_before == _STANDING_KIND)
     )
     spaced = np.where(kinds == _BETWEEN_KIND, np.uint32(_SPACE), characters)
-    spaced = np.insert(spaced, np.flatnonzero(starts), _SPACE)
     standing = np.concatenate([[False], kinds[starts] == _STANDING_KIND, [False]])
-    joined = np.count_nonzero(standing[1:-1] & (standing[:-2] | standing[2:]))
-    length = 5 if 0 < np.count_nonzero(starts) <= 10 * joined else 3
-    return spaced.astype("<u4").tobytes().decode("utf-32-le").encode(), length
+    joined = standing[1:-1] & (standing[:-2] | standing[2:])
+    places = np.flatnonzero(starts)
+    before_tokens = np.full(places.size + np.count_nonzero(joined), _SPACE, np.uint32)
+    before_tokens[np.cumsum(1 + joined)[joined] - 1] = _JOINED
+    spaced = np.insert(spaced, np.repeat(places, 1 + joined), before_tokens)
+    return spaced.astype("<u4").tobytes().decode("utf-32-le").encode()
 
 
 def normalised(text: str) -> str:

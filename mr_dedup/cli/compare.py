@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the minimum Jaccard similarity of the shingles of a verified pair "
         "(default 0.8)")  # fmt: skip
     add("--shingles", default="auto", metavar="words:N|characters:N|auto",
-        help="the shingles to compare texts by (default auto: words:3, or words:5 for texts in "
+        help="the shingles to compare texts by (default auto: 3 words, or 5 characters of "
         "Chinese, Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--threshold", type=similarity_argument, default=0.8, metavar="J",
         help="the minimum similarity of true pairs (default 0.8)")  # fmt: skip

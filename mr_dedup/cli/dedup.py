@@ -116,8 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "document of each cluster is kept, of clusters of over "
         "64 MB one of each part (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
-        help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
-        "Japanese, Thai or another script without spaces)")  # fmt: skip
+        help="what texts are compared by (default auto: 3 words, or 5 characters of "
+        "Chinese, Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--against", action="append", default=[], metavar="DIR",
         help="the OUT of an earlier run: drop new documents that duplicate a document kept there; "
         "earlier documents are never dropped; may be repeated")  # fmt: skip

@@ -65,8 +65,8 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
         help="print pairs whose shingles have at least this Jaccard similarity; off prints all "
         "candidates, with the similarity by the method (default 0.8)")  # fmt: skip
     add("--shingles", metavar="words:N|characters:N|auto",
-        help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
-        "Japanese, Thai or another script without spaces)")  # fmt: skip
+        help="what texts are compared by (default auto: 3 words, or 5 characters of "
+        "Chinese, Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--keyword-idf", type=input_name, metavar="FILE",
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip

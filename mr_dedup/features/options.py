@@ -25,7 +25,7 @@ MAX_LENGTH = 64
 """The longest shingle: longer ones distinguish pages no better than a checksum does."""
 
 LENGTH_BY_SCRIPT = 0
-"""The length of shingles, for kernels, where the script of the text decides it."""
+"""The length of shingles, for kernels, where the scripts of their tokens decide it."""
 
 WEIGHT_ONE = 64
 """The weight 1.0 as an integer: sums of integers are the same on every machine."""
@@ -55,8 +55,8 @@ class FeatureOptions:
 
     Args:
         unit: What a shingle is made of: ``words``, ``characters`` of the joined tokens, or
-            ``auto``. With ``auto`` the script decides: 5 words where at least a tenth of the
-            text's tokens are neighbouring characters of scripts without spaces, else 3 words.
+            ``auto``. With ``auto`` scripts decide, see ``shingle_kernels.join_by_script``: 3 words,
+            5 neighbouring characters of scripts without spaces, or as much of both.
         length: Words or characters a shingle, from 1 to MAX_LENGTH. Ignored with ``auto``.
         weighting: What a feature that occurs t times weighs: 1 (``binary``), t (``tf``) or
             1 + ln t (``log-tf``). ``tf-idf`` and ``log-tf-idf`` multiply that by the feature's
@@ -142,7 +142,7 @@ class FeatureOptions:
         return cls(length=int(length or 1), normalize=normalize, symbols=symbols, **known)
 
     def __str__(self) -> str:
-        return f"{self.shingles}, {self.weighting}{self._preparation}"
+        return f"{self._version}, {self.weighting}{self._preparation}"
 
     @property
     def shingles(self) -> str:
@@ -152,7 +152,12 @@ class FeatureOptions:
     @property
     def unweighted(self) -> str:
         """A description of the features without their weighting."""
-        return f"{self.shingles}{self._preparation}"
+        return f"{self._version}{self._preparation}"
+
+    @property
+    def _version(self) -> str:
+        # the first had one length for all shingles of a text
+        return "auto:2" if self.unit == "auto" else self.shingles
 
     @property
     def _preparation(self) -> str:
@@ -184,7 +189,7 @@ class FeatureOptions:
 
 
 SHINGLES = FeatureOptions("auto", weighting="binary")
-"""What texts are compared by: sets of 3 words, or of 5 in scripts without spaces."""
+"""What texts are compared by: sets of 3 words, or of 5 characters of scripts without spaces."""
 
 
 @functools.cache

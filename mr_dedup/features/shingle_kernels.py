@@ -16,7 +16,6 @@ from mr_dedup.features.token_kernels import (
     Tokens,
     copy_text,
     is_null,
-    length_by_script,
     split_characters,
     tokenise,
 )
@@ -24,7 +23,7 @@ from mr_dedup.features.unicode_table import UnicodeTable
 from mr_dedup.features.xxh3_kernels import xxh3_64, xxh3_64_17_to_32, xxh3_64_up_to_16
 from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.hash_table import find_slot
-from mr_dedup.kernels.unsigned import U0, U1, U2, U16, U32
+from mr_dedup.kernels.unsigned import U0, U1, U2, U3, U5, U15, U16, U32
 
 
 class ShingleRule(NamedTuple):
@@ -33,7 +32,7 @@ class ShingleRule(NamedTuple):
     Attributes:
         table: The character table for prepared texts.
         by_characters: Whether a shingle is made of characters, not of tokens.
-        length: Tokens or characters a shingle, uint64; LENGTH_BY_SCRIPT if the script decides.
+        length: Tokens or characters a shingle, uint64; LENGTH_BY_SCRIPT if scripts decide.
         steps: int32[s], what each further occurrence of a feature adds to its weight.
     """
 
@@ -76,8 +75,8 @@ def find_features(
 
     Writes to ``scratch`` the hash of each shingle, and what it adds to the weight of its feature.
     Returns the number of shingles, repeats counted, and the number of pieces in each: the rule's
-    length, or fewer if the text has fewer. A text without tokens has one shingle, all its bytes; a
-    null has none.
+    length, or fewer if the text has fewer; 1 of shingles by script, which replace the pieces. A
+    text without tokens has one shingle, all its bytes; a null has none.
     """
     if is_null(content, begin):
         return U0, U0
@@ -94,7 +93,7 @@ def find_features(
             stop = uint64(tokens.stops[size - U1])
             size = split_characters(tokens.text, stop, pieces.starts, pieces.stops)
         elif length == U0:
-            length = length_by_script(tokens.starts, tokens.stops, size)
+            size, length = join_by_script(tokens, size), U1
         count = hash_shingles(pieces, size, length, hashes)
     if rule.steps.size == 1:
         scratch.weights[:count] = rule.steps[0]
@@ -124,6 +123,38 @@ def hash_shingles(pieces, count, length, hashes):
             hashes[i] = xxh3_64_17_to_32(text, start, stop - start)
         else:
             hashes[i] = xxh3_64(text, start, stop)
+    return shingles
+
+
+@kernel
+def join_by_script(tokens, count):
+    """Replace ``count`` tokens, uint64, by the shingles by script; return their number.
+
+    From each token on a shingle is the shortest run that weighs 15: a token weighs 5 or, if it is
+    one of two neighbouring characters of scripts without spaces, which have nothing between them,
+    3. So it has three words or five characters, and no other part of the text decides what is in
+    it. The last shingle ends with the text; a text of less weight is one shingle.
+    """
+    _, starts, stops = tokens
+    weight, end = U0, U0
+    # whether the token before ``end``, and the one before the run, join the ones after them
+    joins_end, joins_first = False, False
+    shingles = U0
+    while True:
+        while weight < U15 and end < count:
+            joins = end + U1 < count and stops[end] == starts[end + U1]
+            weight += U3 if joins or joins_end else U5
+            joins_end = joins
+            end += U1
+        if weight < U15:
+            break
+        joins = stops[shingles] == starts[shingles + U1]
+        weight -= U3 if joins or joins_first else U5
+        joins_first = joins
+        stops[shingles] = stops[end - U1]
+        shingles += U1
+    shingles = max(shingles, U1)
+    stops[shingles - U1] = stops[count - U1]
     return shingles
 
 

@@ -33,7 +33,7 @@ from mr_dedup.kernels.byte_blocks import (
     word_mask,
 )
 from mr_dedup.kernels.entry import entry, kernel
-from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U3, U4, U5, U10, U
+from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U4, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
 _KIND, _KIND_BITS = KIND, np.int32(KIND_BITS)
@@ -219,20 +219,3 @@ def split_characters(text, stop, starts, stops):
     if count > U0:
         stops[count - U1] = uint32(stop)
     return count
-
-
-@kernel
-def length_by_script(starts, stops, count):
-    """Return the shingle length, in tokens, for a text of ``count`` tokens: 5 or 3.
-
-    5 if at least a tenth of the tokens are neighbouring characters of scripts without spaces, which
-    have nothing between them in the text.
-    """
-    joined = U0
-    joins = False  # whether the token before and this one are neighbours
-    for i in range(count):
-        after = uint64(i) + U1
-        joins_next = after < count and stops[i] == starts[after]
-        joined += uint64(joins or joins_next)
-        joins = joins_next
-    return U5 if U10 * joined >= count else U3

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 U = np.uint64
-U0, U1, U2, U3, U4, U5, U6, U8, U10, U16 = (U(n) for n in (0, 1, 2, 3, 4, 5, 6, 8, 10, 16))
+U0, U1, U2, U3, U4, U5, U6, U8, U10, U15, U16 = (U(n) for n in (0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 16))
 U30, U31, U32, U63, U64 = (U(n) for n in (30, 31, 32, 63, 64))
 ALL_BITS = ~U0
 

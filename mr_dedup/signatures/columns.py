@@ -11,7 +11,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.tables import one_array
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
-VERSION = 4
+VERSION = 5
 """Raised when a method gets other signatures of the same text than before."""
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import subprocess
 
 import pyarrow as pa
@@ -90,9 +89,7 @@ def test_every_number_equals_the_oracle(tmp_path, capsys, arguments, chosen, mor
     assert (found["distance"], found["differing_bits"]) == (len(bits), bits)
     both = {feature: [a.get(feature, 0), b.get(feature, 0)] for feature in a | b}
     assert found["jaccard"] == len(a.keys() & b) / len(both)
-    words = [re.findall(r"[a-z0-9]+|[\u4e00-\u9fff]", text.lower()) for text in contents.values()]
-    # of 5, as more than a tenth of the tokens of either are Chinese
-    shingles = [{tuple(each[i : i + 5]) for i in range(len(each) - 4)} for each in words]
+    shingles = [set(text_oracle.shingles(text, "auto", 0)) for text in contents.values()]
     assert found["similarity"] == len(shingles[0] & shingles[1]) / len(shingles[0] | shingles[1])
     assert found["weighted_jaccard"] == pytest.approx(
         sum(map(min, both.values())) / sum(map(max, both.values()))

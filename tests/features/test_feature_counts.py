@@ -71,7 +71,7 @@ def test_frequencies_are_the_same_however_the_texts_come(batch, cut, options, mi
     expected = frequency_oracle.frequencies(batch, options.unit, options.length, minimum)
     for found in (whole, parts):
         assert (found.documents, found.minimum) == (len(batch), minimum)
-        shingles = "auto" if options.unit == "auto" else f"{options.unit}:{options.length}"
+        shingles = "auto:2" if options.unit == "auto" else f"{options.unit}:{options.length}"
         assert found.features == f"{shingles}, normalize nfkc"
         assert dict(zip(found.hashes.tolist(), found.counts.tolist(), strict=True)) == expected
     assert whole.digest == parts.digest

@@ -5,7 +5,6 @@ import math
 import string
 import unicodedata
 from collections import Counter
-from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 
@@ -236,7 +235,7 @@ def shingles(text, unit, length, **asked):
         # the text is its only feature
         return [NORMALIZE[asked.get("normalize", "nfkc")](text)]
     if unit == "auto":
-        length = length_by_script(prepared(text, **asked))
+        return shingles_by_script(normalised, places, prepared(text, **asked))
     if len(places) < length:
         return [normalised]
     return [
@@ -245,11 +244,20 @@ def shingles(text, unit, length, **asked):
     ]
 
 
-def length_by_script(tokens):
-    """5 where a tenth of the tokens are characters of scripts without spaces, in runs; else 3."""
-    runs = [list(run) for standing, run in groupby(tokens, key=itemgetter(1)) if standing]
-    joined = sum(len(run) for run in runs if len(run) > 1)
-    return 5 if Fraction(joined, len(tokens)) >= Fraction(1, 10) else 3
+def shingles_by_script(normalised, places, tokens):
+    """From each token on as much as three words, or five characters, are."""
+    runs = [list(run) for _, run in groupby(tokens, key=itemgetter(1))]
+    weights = [3 if standing and len(run) > 1 else 5 for run in runs for _, standing in run]
+    firsts = [i for i in range(len(places)) if sum(weights[i:]) >= 15] or [0]
+    found = []
+    for first in firsts:
+        end = first
+        while sum(weights[first : end + 1]) < 15 and end < len(places) - 1:
+            end += 1
+        if first == firsts[-1]:
+            end = len(places) - 1
+        found.append(normalised[places[first][0] : places[end][1]])
+    return found
 
 
 def weight(times, weighting):
