@@ -193,3 +193,20 @@ def test_no_process_is_started_without_pages(tmp_path, capfd, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "1", "text": "a"}\n')
     done(capfd, path, "-o", tmp_path / "out")
+
+
+def test_pages_of_a_gallery_are_kept(tmp_path, capfd):
+    """Four pages show other images, by their titles, and a fifth is a copy of one."""
+    names = ["the sea", "the hills", "a town by night", "a street of the town"]
+    for number, name in enumerate([*names, names[0]]):
+        head = f"<title>Photos: {name}</title>"
+        (tmp_path / f"{number}.html").write_text(
+            f"<html><head>{head}</head><body><img src={number}.jpg><a href=x>Next</a></body></html>"
+        )
+    for number in range(4):
+        (tmp_path / f"untitled{number}.html").write_text(f"<body><img src=img/{number}.jpg></body>")
+    done(capfd, *sorted(tmp_path.glob("*.html")), "-o", tmp_path / "out")
+    decisions = pq.read_table(tmp_path / "out" / "decisions").to_pylist()
+    dropped = {Path(row["id"]).name for row in decisions if row["kept_id"] != row["id"]}
+    assert len(decisions) == 9
+    assert dropped == {"4.html"}

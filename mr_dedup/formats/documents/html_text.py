@@ -78,8 +78,28 @@ _MAX_WORD = 12
 _FEW_WORDS = 10
 """Of a body outside of links and form fields: with fewer it consists of these."""
 
+_MANY_LINKS = 10 * _FEW_WORDS
+"""Words beside which a title makes no difference."""
+
 _FEW_OF_MAIN = 3 * _FEW_WORDS
 """Main content of more words is not looked at again."""
+
+_DESCRIPTIONS = {
+    "meta[name=description i]": "content",
+    "meta[property='og:title' i]": "content",
+    "meta[property='og:description' i]": "content",
+    "input": "alt",
+    "svg,[role=img i]": "aria-label",
+}
+"""Attributes that say what a page shows, by selector; what images have is text anyway."""
+
+_SOURCES = {
+    "link[rel=canonical i]": "href",
+    "meta[property='og:url' i]": "content",
+    "img,source,video,audio,embed,iframe,frame": "src",
+    "object": "data",
+}
+"""Attributes that say where it is, or is shown from."""
 
 _AROUND = ["nav", "header", "footer", "aside", _LANDMARKS]
 _CONTENT = "main,[role=main],article,#content,#main,.content"
@@ -152,9 +172,11 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
     thousand deep, it is the text of the whole page. Labels, buttons and text areas are text if one
     is long, or all together have a tenth of the page's. Of a body with next to nothing but links or
     form fields the text is that of these, and where a page has no other text, that of templates,
-    ``noscript``, and what stands in for frames. ``markup`` is what is in the page, found here by
-    default. Raises HtmlError for more than 500,000 tags, a tag of thousands of attributes, or where
-    all elements are in a tag, comment, title, script or style that does not end.
+    ``noscript``, and what stands in for frames. If it has fewer than ten words outside of links,
+    the title and descriptions are added, or if there are none, the URLs of what it shows.
+    ``markup`` is what is in the page, found here by default. Raises HtmlError for more than 500,000
+    tags, a tag of thousands of attributes, or where all elements are in a tag, comment, title,
+    script or style that does not end.
     """
     from resiliparse.parse.html import HTMLTree
 
@@ -182,12 +204,33 @@ def text_of_html(html: str, extent: HtmlText, markup: Markup | None = None) -> P
         _require_ends(html)
         shown = _UNSHOWN.sub(r"\1div", html)
         if shown != html:
-            tree = HTMLTree.parse(_renamed(shown, markup))
-            page = _extracted(tree, noscript=True, form_fields=True)
-    if extent == "page" or is_deep:
-        return PageText(page, 0)
-    text = _main_content(tree, markup, 8 * len(html), page)
-    return PageText(text, max(0, 1 - len(text) / len(page)) if page else 0)
+            other = HTMLTree.parse(_renamed(shown, markup))
+            page = _extracted(other, noscript=True, form_fields=True)
+            tree = other if page else tree
+    text, cut_share = page, 0.0
+    if extent == "main" and not is_deep:
+        text = _main_content(tree, markup, 8 * len(html), page)
+        cut_share = max(0, 1 - len(text) / len(page)) if page else 0
+    if _words(text) < _MANY_LINKS and _words(_extracted(tree, skip_elements=["a"])) < _FEW_WORDS:
+        text = " ".join(filter(None, [text, *_what_it_shows(tree)]))
+    return PageText(text, cut_share)
+
+
+def _what_it_shows(tree: HTMLTree) -> list[str]:
+    """Return the title and descriptions, each once, or if there are none, the URLs.
+
+    By these the pages of a gallery differ.
+    """
+    document = tree.document
+    assert document is not None
+    shown = [tree.title or ""]
+    for attributes in (_DESCRIPTIONS, _SOURCES):
+        for selector, name in attributes.items():
+            shown += [node.getattr(name) or "" for node in document.query_selector_all(selector)[:]]
+        shown = [" ".join(each.split()) for each in shown]
+        if any(shown):
+            break
+    return list(dict.fromkeys(filter(None, shown)))
 
 
 def _main_content(tree: HTMLTree, markup: Markup, max_characters: int, page: str) -> str:

@@ -12,14 +12,15 @@ from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
 
 PAGE = """<!doctype html><html><head><title>Title</title><style>p {color: red}</style>
 <script>var evil = "<p>no</p>";</script></head><body><nav><a href=/>Home</a></nav>
-<main><article><h1>Heading</h1><p onclick="js()">Some <b>bold</b> words &amp; more.</p>
+<main><article><h1>Heading</h1><p onclick="js()">Some <b>bold</b> words &amp; more than it takes for a page of prose.</p>
 <script>more()</script><style>.x {}</style><noscript>turn it on</noscript></article></main>
 <footer>Imprint</footer></body></html>"""
 
 
 def test_main_content_and_the_whole_page():
-    assert text_of_html(PAGE, "main").text == "Heading Some bold words & more."
-    assert text_of_html(PAGE, "page").text == "Home Heading Some bold words & more. Imprint"
+    text = "Heading Some bold words & more than it takes for a page of prose."
+    assert text_of_html(PAGE, "main").text == text
+    assert text_of_html(PAGE, "page").text == f"Home {text} Imprint"
 
 
 def test_a_page_without_main_content_is_taken_whole():
@@ -443,15 +444,66 @@ def test_a_page_whose_text_is_in_what_does_not_end_is_a_reject(begin, name):
     "page",
     [
         "",
-        "<html><head><title>A</title><script>a = '<!--'</script></head><body></body></html>",
-        "<frameset><frame src=a></frameset>",
+        "<html><head><title></title><script>a = '<!--'</script></head><body></body></html>",
+        "<frameset><frame></frameset>",
         "<!-- -- > --><!--><!---><div title='a > b' data-x=\"<p '\"></div><br",
-        "<title>A page that was cut",
         "<script>only() < 5",
     ],
 )
 def test_a_page_without_a_text_is_an_empty_document(page):
     assert text_of_html(page, "main").text == ""
+
+
+GALLERY = "<html><head>{head}</head><body><nav><a href=1>Home</a></nav>{body}<a>Next</a></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "shown"),
+    [
+        ("<title>The  sea</title>", "<img src=1.jpg>", "The sea"),
+        ("<title>Photos</title>", "<input type=image alt='the sea'>", "Photos the sea"),
+        ("<title>Photos</title>", "<svg aria-label='the sea'></svg>", "Photos the sea"),
+        ("<title>Photos</title>", "<div role=img aria-label='the sea'></div>", "Photos the sea"),
+        ("<title>Sea</title><meta name=Description content=Sea>", "", "Sea"),
+        ("<meta property=og:title content='The sea'>", "<div id=root></div>", "The sea"),
+        ("<meta property=og:description content='The sea'>", "<script>1</script>", "The sea"),
+        ("<title> </title>", "<img src=/sea/1.jpg alt=''>", "/sea/1.jpg"),
+        ("", "<video><source src=sea.mp4></video>", "sea.mp4"),
+        ("", "<object data=sea.svg></object>", "sea.svg"),
+        ("<link rel=canonical href=https://a.example/sea>", "", "https://a.example/sea"),
+    ],
+)
+def test_pages_of_a_gallery_differ_by_what_they_show(head, body, shown):
+    page = GALLERY.format(head=head, body=body)
+    for extent in ("main", "page"):
+        assert text_of_html(page, extent).text.removeprefix("Home ") == f"Next {shown}"
+
+
+def test_a_text_of_images_is_complete():
+    page = GALLERY.format(head="<title>Photos</title>", body="<img src=1.jpg alt='The sea'>")
+    assert text_of_html(page, "page").text == "Home The seaNext Photos"
+
+
+def test_a_title_counts_beside_few_words_and_links_alone():
+    titles = [f"<title>A view of the {name}</title>" for name in ("sea", "hills")]
+    link = "<a href=1>an album of photos</a> "
+
+    def are_equal(body):
+        sea, hills = (text_of_html(GALLERY.format(head=t, body=body), "page") for t in titles)
+        return sea.text == hills.text
+
+    assert not are_equal("")
+    assert not are_equal("a caption of a few words")
+    assert not are_equal(15 * link)
+    assert are_equal(40 * link)
+    assert are_equal("<p>A caption that has as many words as a sentence has at least.</p>")
+
+
+def test_many_images_take_linear_time():
+    page = "<title>Photos</title>" + "<img src=1.jpg><input alt=x><svg aria-label=y></svg>" * 50_000
+    begun = time.process_time()
+    assert text_of_html(page, "main").text == "Photos x y"
+    assert time.process_time() - begun < 4
 
 
 @pytest.mark.parametrize(
