@@ -250,7 +250,7 @@ def _run_locked(
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))
     _warn_of_fields(arguments, work, summary)
-    for line in warning_lines(warnings, summary.get("html_cut_share", 0.0)):
+    for line in warning_lines(warnings, summary, options):
         print_warning(line)
     check_result_rejected(arguments, folder)
     return 0

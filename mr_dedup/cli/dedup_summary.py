@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.sharded.dedup import Deduplicated
-    from mr_dedup.pipeline.summary import RunSummary, StageSummary, Warnings
+    from mr_dedup.pipeline.summary import CommandSummary, RunSummary, StageSummary, Warnings
 
 REPORT = "report.html"
 
@@ -49,7 +49,7 @@ def write_summaries(
     from mr_dedup.report.dedup_report import write_dedup_report
 
     result = work_folder / RESULT
-    summary = {**summary, "skipped_files_by_ending": work.skipped_by_ending}
+    summary = {**summary, **_of_command(summary, work, options)}
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
         warnings = write_dedup_report(
@@ -82,7 +82,7 @@ def write_sharded_summaries(
     # also where no document was kept
     (result / DOCUMENTS).mkdir(parents=True, exist_ok=True)
     shown = _shown_options(arguments, options)
-    summary: StageSummary = {**made.summary, "skipped_files_by_ending": work.skipped_by_ending}
+    summary: StageSummary = {**made.summary, **_of_command(made.summary, work, options)}
     data = sharded_report_data(made.report, summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
@@ -90,6 +90,21 @@ def write_sharded_summaries(
     summarized = Made(summary, made.checksums, id, data.warnings)
     _write_summary(result, summarized, work, arguments, options)
     return data.warnings
+
+
+def _of_command(
+    summary: StageSummary, work: DocumentInputs, options: DedupOptions
+) -> CommandSummary:
+    """Return what the stages of a run do not know of it."""
+    found: CommandSummary = {"skipped_files_by_ending": work.skipped_by_ending}
+    if are_short(summary) and options.short_words is not None:
+        found["short_below_words"] = options.short_words
+    return found
+
+
+def are_short(summary: StageSummary) -> bool:
+    """Return whether over half of the documents are too short for a threshold to mean much."""
+    return 2 * summary.get("documents_of_few_words", 0) > summary["documents_read"]
 
 
 class Made(NamedTuple):
@@ -187,8 +202,20 @@ _MUCH_CUT = 0.5
 """Mean share of the text of pages of HTML that is not compared, from which on a warning says so."""
 
 
-def warning_lines(warnings: Warnings, cut_share: float = 0.0) -> Iterator[str]:
+def warning_lines(
+    warnings: Warnings, summary: StageSummary, options: DedupOptions
+) -> Iterator[str]:
     """Yield a line for each kind of what the user should look at."""
+    if are_short(summary) and options.verify is not None:
+        yield (
+            f"{summary['documents_of_few_words']:,} of {summary['documents_read']:,} documents "
+            f"have fewer than {options.short_words} words, of which two cannot differ at a "
+            f"similarity of {options.verify.threshold:g} by shingles of "
+            f"{options.compared_by.described_shingles}; for titles and other short texts give "
+            "--shingles words:1 or characters:4, or --verify contained:C; records with fields are "
+            "for packages such as splink and recordlinkage"
+        )
+    cut_share = summary.get("html_cut_share", 0.0)
     if number := warnings["template_clusters"]:
         first = warnings["template_clusters_listed"][0]
         yield (

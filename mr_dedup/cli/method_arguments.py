@@ -125,7 +125,8 @@ def recall_lines(options: DedupOptions) -> list[str]:
     if not recalls:
         return lines
     lines += [
-        f"{name}: finds pairs of similarity {similarity:g} with probability {recall:.4f}"
+        f"{name}: finds pairs of similarity {similarity:g} by shingles of "
+        f"{options.compared_by.described_shingles} with probability {recall:.4f}"
         for name, recall in recalls.items()
     ]
     # of other methods it is not known what they find

@@ -82,6 +82,21 @@ class Criterion:
         """
         return UNLIMITED if self.is_containment else MAX_SHINGLES
 
+    def min_words(self, shingle_words: int) -> int | None:
+        """Return the number of words from which on a text may differ in two of them.
+
+        Of S shingles of L words, 2 L have one of the two. None if texts must be equal, or
+        contained.
+
+        >>> Criterion(0.8).min_words(3), Criterion(0.8).min_words(1)
+        (56, 18)
+        """
+        if self.is_containment or self.threshold == 1:
+            return None
+        t = self.threshold
+        shingles = math.ceil(round(2 * shingle_words * (1 + t) / (1 - t), 6))
+        return shingles + shingle_words - 1
+
     @property
     def for_kernels(self) -> kernels.Criterion:
         """The criterion as kernels take it."""

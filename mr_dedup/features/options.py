@@ -24,6 +24,8 @@ SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 MAX_LENGTH = 64
 """The longest shingle: longer ones distinguish pages no better than a checksum does."""
 
+_AUTO_WORDS = 3
+
 LENGTH_BY_SCRIPT = 0
 """The length of shingles, for kernels, where the scripts of their tokens decide it."""
 
@@ -148,6 +150,24 @@ class FeatureOptions:
     def shingles(self) -> str:
         """The unit and length, as ``parse`` reads them."""
         return "auto" if self.unit == "auto" else f"{self.unit}:{self.length}"
+
+    @property
+    def described_shingles(self) -> str:
+        """The unit and length in words.
+
+        >>> FeatureOptions("characters", 4).described_shingles
+        '4 characters'
+        """
+        if self.unit == "auto":
+            return f"{_AUTO_WORDS} words (5 characters in Chinese)"
+        return f"{self.length} {self.unit if self.length > 1 else self.unit[:-1]}"
+
+    @property
+    def words(self) -> int | None:
+        """The number of words of a shingle, 3 with ``auto``; None of characters."""
+        if self.unit == "auto":
+            return _AUTO_WORDS
+        return self.length if self.unit == "words" else None
 
     @property
     def unweighted(self) -> str:

@@ -7,6 +7,7 @@ order of the documents.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,7 @@ WITHOUT_SEEN = "documents_without_seen"
 """The counter of documents whose field ``seen`` is neither a time nor a number."""
 
 WITHOUT_ID = "documents_without_id"
+SHORT = "documents_of_few_words"
 """The counter of records without the fields that are to be their ids, unless these are default."""
 
 TOO_MANY_SUBSETS = "too_many_subsets_"
@@ -76,6 +78,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
             Their fields are cached as well; documents whose values they cannot order are counted.
         seen: One of ``fields`` whose values are times or numbers; others are counted.
         new_fields: Fields that documents must not have; those with them are counted.
+        short_words: Documents of fewer words are counted, where features are words.
     """
 
     side_files = ("idf", "keyword_idf")
@@ -91,6 +94,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
     keep: tuple[str, ...] = ()
     seen: str | None = None
     new_fields: tuple[str, ...] = ()
+    short_words: int | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -133,6 +137,11 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                         put_offsets(part.cache, number, batch)
                     if with_texts:
                         put_texts(part.cache, number, batch)
+                if self.short_words is not None and self.features.words is not None:
+                    # one less for each word of a shingle after the first
+                    fewer = max(0, self.short_words - self.features.words + 1)
+                    are_short = fingerprints.has_fingerprint & (fingerprints.occurrences < fewer)
+                    counters[SHORT] += int(are_short.sum())
                 table = table_of(batch, fingerprints, self.fields)
                 for name, column in signatures.items():
                     table = table.append_column(name, column)
@@ -194,6 +203,15 @@ def unordered_by(job: FingerprintJob, counters: Mapping[str, int]) -> dict[str, 
         for number, (_, step) in enumerate(job.preferences())
     }
     return {step: count for step, count in counts.items() if count}
+
+
+def rare_counts(job: FingerprintJob, counters: Mapping[str, int]) -> dict[str, Any]:
+    """Return the counts of a ReadingSummary that it has only if they are not 0."""
+    counts = {
+        name: counters[name] for name in (WITHOUT_ID, SHORT, WITHOUT_SEEN) if counters.get(name)
+    }
+    unordered = unordered_by(job, counters)
+    return {**counts, "documents_unordered": unordered} if unordered else counts
 
 
 def ids_from_positions(batch: DocumentBatch) -> int:

@@ -26,11 +26,13 @@ class ReadingSummary(ReadingCounts):
     """What was read.
 
     ``documents_without_id`` only if there are any, and the fields of ids are not the default ones;
+    ``documents_of_few_words``, two of which cannot differ at the similarity, only if there are any;
     ``documents_without_seen`` only if there are any, and a field by which documents are seen;
     ``documents_unordered``, by the preference, only if there are any.
     """
 
     documents_without_id: NotRequired[int]
+    documents_of_few_words: NotRequired[int]
     documents_without_seen: NotRequired[int]
     documents_unordered: NotRequired[dict[str, int]]
 
@@ -69,11 +71,21 @@ class ExpectedRecall(TypedDict):
     recall: float
 
 
-class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary):
+class CommandSummary(TypedDict):
+    """What a command knows of a run.
+
+    ``short_below_words`` is the number of words below which two cannot differ at the similarity,
+    if over half of the documents have fewer.
+    """
+
+    skipped_files_by_ending: NotRequired[dict[str, int]]
+    short_below_words: NotRequired[int]
+
+
+class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary, CommandSummary):
     """What the stages of a run count, and what their methods are expected to find."""
 
     expected_recalls: list[ExpectedRecall]
-    skipped_files_by_ending: NotRequired[dict[str, int]]
 
 
 class TemplateCluster(TypedDict):

@@ -95,6 +95,8 @@ class Totals:
         pages: pages of HTML.
         cut_share: of their texts, the mean share that is not main content.
         skipped_files: files of other kinds, by ending.
+        few_words: documents of fewer words than ``below_words``, two of which cannot differ.
+        below_words: the number, if over half of the documents have fewer; else 0.
     """
 
     read: int
@@ -115,6 +117,8 @@ class Totals:
     pages: int = 0
     cut_share: float = 0.0
     skipped_files: Mapping[str, int] = field(default_factory=dict)
+    few_words: int = 0
+    below_words: int = 0
 
     @property
     def all_dropped(self) -> int:
@@ -151,6 +155,8 @@ def totals_of(summary: StageSummary, kept_bytes: int, dropped_bytes: int) -> Tot
         pages=summary.get("html_pages", 0),
         cut_share=summary.get("html_cut_share", 0.0),
         skipped_files=summary.get("skipped_files_by_ending", {}),
+        few_words=summary.get("documents_of_few_words", 0),
+        below_words=summary.get("short_below_words", 0),
     )
 
 

@@ -20,6 +20,7 @@ from tests.signatures import signature_oracle
 from tests.signatures.test_minwise import expected as least_hashes
 
 NODES = FeatureOptions("auto", weighting="tf")
+LENGTHS = "3 words (5 characters in Chinese)"
 """What fingerprints are made of where they only name documents."""
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -113,8 +114,10 @@ def test_the_default_is_minhash(tmp_path, capfd):
 
 
 def warned_of_methods(said):
-    """Whether there is a warning other than of the empty documents that there are."""
-    return any("warning: " in line and "empty text" not in line for line in said.splitlines())
+    """Whether there is a warning other than of the empty and short documents that there are."""
+    others = ("empty text", "have fewer than")
+    warnings = [line for line in said.splitlines() if "warning: " in line]
+    return any(not any(other in line for other in others) for line in warnings)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,8 @@ def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall)
     out = tmp_path / "out"
     arguments = [path, "-o", out, "--method", "minhash", "--verify", verify]
     name = f"minhash:bands={bands},min_shared_keys=1,shingles=auto,symbols=auto"
-    line = f"{name}: finds pairs of similarity {verify} with probability {recall}\n"
+    line = f"{name}: finds pairs of similarity {verify} by shingles of {LENGTHS} with "
+    line += f"probability {recall}\n"
     code, plan, _ = dedup(capfd, *arguments, "--dry-run")
     assert code == 0
     assert line in plan
@@ -163,14 +167,17 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
 
     few = ["--method", "minhash:bands=16,rows=5", "--verify", 0.6]
     warned = said(*few)
-    assert "finds pairs of similarity 0.6 with probability 0.7262\n" in warned
+    assert (
+        f"finds pairs of similarity 0.6 by shingles of {LENGTHS} with probability 0.7262\n"
+        in warned
+    )
     assert "warning: near-duplicates of similarity 0.6 may be missed; " in warned
     assert "minhash without parameters has 55 bands of 4 rows for it" in warned
     assert warned_of_methods(said("--method", "super-shingles"))
     below = said("--method", "minhash", "--verify", 0.3)
     assert (
         "bands=57,rows=3,min_shared_keys=1,shingles=auto,symbols=auto: finds pairs of similarity "
-        "0.3 with probability 0.7899\n" in below
+        f"0.3 by shingles of {LENGTHS} with probability 0.7899\n" in below
     )
     assert "no bands are chosen for less than 0.5" in below
     # what others find is not known, and one that finds enough is enough
@@ -378,7 +385,8 @@ def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
         capfd, path, "-o", tmp_path / "out", "--shingles", "characters:5", "--method", "minhash"
     )
     name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=characters:5,symbols=auto"
-    assert f"{name}: finds pairs of similarity 0.8 with probability 0.9996" in said
+    found = "finds pairs of similarity 0.8 by shingles of 5 characters with probability 0.9996"
+    assert f"{name}: {found}" in said
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["documents_dropped"] == 60
     said = done(
         capfd, path, "-o", tmp_path / "other", "--shingles", "characters:5",

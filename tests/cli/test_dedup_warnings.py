@@ -3,9 +3,14 @@
 import json
 import random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from mr_dedup.cli import dedup as command
+from mr_dedup.clusters.criterion import Criterion
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import shingle_sets
 from mr_dedup.formats.documents import chunks
 from tests.cli.documents import write_jsonl
 from tests.cli.running import Command
@@ -171,3 +176,82 @@ def test_pages_that_are_similar_only_without_what_was_cut(capfd, tmp_path, exten
     _, err = dedup.done(capfd, tmp_path / "sites", "-o", tmp_path / "out", "--html", extent)
     assert f"dropped {dropped}" in err
     assert ("--html page compares whole pages" in err) == bool(dropped)
+
+
+def titles(count):
+    """Texts of nine words; every third differs from the one before in its last word."""
+    rng = random.Random(7)
+    words = [rng.choices([f"w{n}" for n in range(5000)], k=9) for _ in range(count)]
+    return [
+        " ".join([*words[n - 1][:-1], "other"] if n % 3 == 2 else words[n]) for n in range(count)
+    ]
+
+
+@pytest.mark.usefixtures("sharded")
+@pytest.mark.parametrize(
+    ("arguments", "below", "said"),
+    [
+        ([], 56, "0.8 by shingles of 3 words (5 characters in Chinese)"),
+        (["--verify", 0.5], 20, "0.5 by shingles of 3 words (5 characters in Chinese)"),
+        (["--shingles", "words:1"], 18, "0.8 by shingles of 1 word"),
+        (["--method", "simhash", "--shingles", "words:2"], 37, "0.8 by shingles of 2 words"),
+    ],
+)
+def test_short_texts(capfd, tmp_path, arguments, below, said):
+    """With one title too many for half, and as many longer texts."""
+    long = [" ".join(f"x{n}y{m}" for m in range(below)) for n in range(19)]
+    documents = [{"id": str(n), "text": text} for n, text in enumerate([*titles(20), *long])]
+    path = write_jsonl(tmp_path / "titles.jsonl", documents)
+    out = tmp_path / "out"
+    messages = dedup.messages(capfd, path, "-o", out, *arguments)
+    assert (
+        f"warning: 20 of 39 documents have fewer than {below} words, of which two cannot differ at "
+        f"a similarity of {said}; for titles and other short texts give"
+    ) in messages
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["documents_of_few_words"], summary["short_below_words"]) == (20, below)
+    report = shown(elements((out / "report.html").read_bytes()))
+    assert f"Over half of the documents are short: 20 have fewer than {below} words" in report
+    # and one fewer is not over half
+    path = write_jsonl(tmp_path / "titles.jsonl", documents[1:])
+    messages = dedup.messages(capfd, path, "-o", out, "--overwrite", *arguments)
+    assert "fewer than" not in messages
+    assert "short_below_words" not in json.loads((out / "summary.json").read_text())
+    assert "are short" not in (out / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("sharded")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--verify", 1],
+        ["--verify", "contained:0.9"],
+        ["--verify", "off"],
+        ["--shingles=characters:4"],
+    ],
+)
+def test_short_texts_that_the_threshold_is_for(capfd, tmp_path, arguments):
+    documents = [{"id": str(n), "text": text} for n, text in enumerate(titles(20))]
+    path = write_jsonl(tmp_path / "titles.jsonl", documents)
+    assert "fewer than" not in dedup.messages(capfd, path, "-o", tmp_path / "out", *arguments)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.63, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_two_words_of_a_text_may_differ_from_so_many_words_on(threshold, length):
+    options = FeatureOptions("words", length)
+
+    def similarity(words):
+        text = [f"w{n}" for n in range(words)]
+        changed = list(text)
+        # as far from each other and from the ends as they can be
+        changed[words // 3], changed[2 * words // 3] = "one", "two"
+        sets = shingle_sets(
+            pa.array([" ".join(text), " ".join(changed)], pa.large_string()), options
+        )
+        return sets.jaccard(np.array([0]), np.array([1]))[0]
+
+    least = Criterion(threshold).min_words(length)
+    assert similarity(least) >= threshold
+    if least > 6 * length:
+        assert similarity(least - 1) < threshold

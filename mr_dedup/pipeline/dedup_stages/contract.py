@@ -113,6 +113,12 @@ class DedupOptions:
         return {name: recall for name, recall in recalls.items() if recall is not None}
 
     @property
+    def short_words(self) -> int | None:
+        """Texts of fewer words may differ in one at most; None if that is not known."""
+        words = self.compared_by.words
+        return None if self.verify is None or words is None else self.verify.min_words(words)
+
+    @property
     def earlier(self) -> list[tuple[str, int]]:
         """The names of the earlier results, and their numbers of documents."""
         return [(result.name, result.documents) for result in self.against]
@@ -151,6 +157,7 @@ class DedupOptions:
             keep=tuple(self.keep),
             seen=self.seen,
             new_fields=self.counted,
+            short_words=self.short_words,
         )
 
     @property

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts
-from mr_dedup.jobs.fingerprint import WITHOUT_ID, WITHOUT_SEEN, refuse_fields, unordered_by
+from mr_dedup.jobs.fingerprint import rare_counts, refuse_fields
 from mr_dedup.jobs.reading import is_rejects, reading_summary, reject_lines
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
@@ -72,13 +72,8 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         "rejected_records": counts.rejected,
         "incomplete_files": counts.incomplete_files,
         "documents_without_text": counts.without_text,
+        **rare_counts(job, output.counters),
     }
-    if output.counters.get(WITHOUT_ID):
-        read["documents_without_id"] = output.counters[WITHOUT_ID]
-    if output.counters.get(WITHOUT_SEEN):
-        read["documents_without_seen"] = output.counters[WITHOUT_SEEN]
-    if unordered := unordered_by(job, output.counters):
-        read["documents_unordered"] = unordered
     signatures = [SIGNATURES] if options.methods else []
     return Completed([ROWS, *files_in(REJECTS, rejects.names), *signatures], read)
 

@@ -31,10 +31,8 @@ from mr_dedup.jobs.earlier_count_parts import (
 )
 from mr_dedup.jobs.fingerprint import (
     TOO_MANY_SUBSETS,
-    WITHOUT_ID,
-    WITHOUT_SEEN,
+    rare_counts,
     refuse_fields,
-    unordered_by,
 )
 from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
@@ -127,15 +125,10 @@ def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
     job = options.fingerprint_job()
     left, _ = run.over_documents(job, "fingerprint", run.chunks, "rows")
     counters = left.counters
-    read: dict[str, Any] = {**reading_summary(counters)}
+    read = {**reading_summary(counters), **rare_counts(job, counters)}
     documents = read["documents_read"]
     require_documents(counters, (each for at in left.shards for each in left.tables(at.key)))
     refuse_fields(job, counters, documents)
-    for name in (WITHOUT_ID, WITHOUT_SEEN):
-        if counters.get(name):
-            read[name] = counters[name]
-    if unordered := unordered_by(job, counters):
-        read["documents_unordered"] = unordered
     return Left(left.folder, [*earlier, *left.shards], counters), read
 
 

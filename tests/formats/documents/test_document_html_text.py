@@ -12,7 +12,8 @@ from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
 
 PAGE = """<!doctype html><html><head><title>Title</title><style>p {color: red}</style>
 <script>var evil = "<p>no</p>";</script></head><body><nav><a href=/>Home</a></nav>
-<main><article><h1>Heading</h1><p onclick="js()">Some <b>bold</b> words &amp; more than it takes for a page of prose.</p>
+<main><article><h1>Heading</h1><p onclick="js()">Some <b>bold</b> words &amp; more
+than it takes for a page of prose.</p>
 <script>more()</script><style>.x {}</style><noscript>turn it on</noscript></article></main>
 <footer>Imprint</footer></body></html>"""
 
@@ -454,7 +455,9 @@ def test_a_page_without_a_text_is_an_empty_document(page):
     assert text_of_html(page, "main").text == ""
 
 
-GALLERY = "<html><head>{head}</head><body><nav><a href=1>Home</a></nav>{body}<a>Next</a></body></html>"
+GALLERY = (
+    "<html><head>{head}</head><body><nav><a href=1>Home</a></nav>{body}<a>Next</a></body></html>"
+)
 
 
 @pytest.mark.parametrize(
