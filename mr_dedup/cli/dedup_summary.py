@@ -103,8 +103,12 @@ def _of_command(
 
 
 def are_short(summary: StageSummary) -> bool:
-    """Return whether over half of the documents are too short for a threshold to mean much."""
-    return 2 * summary.get("documents_of_few_words", 0) > summary["documents_read"]
+    """Return whether over half of some documents are too short for a threshold to mean much."""
+    from mr_dedup.clusters.suspects import MIN_DOCUMENTS
+
+    documents = summary["documents_read"]
+    is_some = documents >= MIN_DOCUMENTS
+    return is_some and 2 * summary.get("documents_of_few_words", 0) > documents
 
 
 class Made(NamedTuple):

@@ -115,7 +115,7 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
         done(capfd, path, "-o", out, "--method", "minhash", "--normalize", form)
         kept[form] = [row["id"] for row in decided(out) if row["kept_id"] == row["id"]]
         summary = json.loads((out / "summary.json").read_text())
-        assert summary["features"] == f"auto, tf, normalize {form}, symbols auto"
+        assert summary["features"] == f"auto:2, tf, normalize {form}, symbols auto"
         name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"
         normalize = "" if form == "nfkc" else f",normalize={form}"
         assert summary["methods"] == [f"{name}{normalize},symbols=auto"]
@@ -129,4 +129,4 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
     assert "French, NFD" in kept["none"]
     asked = ["--method", "minhash", "--against", tmp_path / "nfc"]
     said = mistake(capfd, path, "-o", tmp_path / "x", *asked)
-    assert "made from auto, tf, normalize nfc, symbols auto, those of this run are from" in said
+    assert "made from auto:2, tf, normalize nfc, symbols auto, those of this run are from" in said

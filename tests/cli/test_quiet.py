@@ -35,7 +35,7 @@ SPEAKING = [
     "pairs pages.jsonl --method minhash",
     "fingerprint pages.jsonl -o prints.parquet",
     "idf pages.jsonl -o idf.parquet",
-    "dedup pages.jsonl -o kept",
+    "dedup pages.jsonl -o kept --verify 1",
     "convert x.longs -o x.txt",
     "urls filter --store store urls.txt",
     "urls bulk urls.txt -o distinct.txt",
@@ -102,8 +102,9 @@ def test_errors_and_warnings_are_printed(folder, capfd):
     assert "none.jsonl: no such file" in dedup.mistake(capfd, "none.jsonl", "-o", "kept")
     # bands that miss most pairs at 0.8
     few = ["pages.jsonl", "-o", "kept", "--method", "minhash:bands=1,rows=9"]
-    (warning,) = dedup.messages(capfd, *few).splitlines()
+    warning, of_short = dedup.messages(capfd, *few).splitlines()
     assert warning.startswith("mr-dedup: warning: near-duplicates of similarity 0.8 may be missed")
+    assert "35 of 51 documents have fewer than 56 words" in of_short
     with quiet_messages(True):
         print_message("a", "warning: b", "error: c", "of error: d")
         print_warning("e")
@@ -116,7 +117,7 @@ def test_errors_and_warnings_are_printed(folder, capfd):
 
 def test_events_are_left_out_too(folder, capfd):
     words = ["dedup", "pages.jsonl", "-r", "inline", "--log-format", "json", "-q"]
-    assert main([*words, "-o", "kept"]) == 0
+    assert main([*words, "-o", "kept", "--verify", "1"]) == 0
     assert capfd.readouterr().err == ""
 
 
