@@ -173,7 +173,7 @@ def test_records_without_a_text_are_no_rejects(tmp_path):
 
 def test_html_is_made_text(tmp_path):
     path = write(tmp_path, b'{"id": "a", "html": "<title>t</title><p>one<script>two</script>"}')
-    assert read(path).texts == ["one"]
+    assert read(path).texts == ["one t"]
 
 
 def test_other_names(tmp_path):
