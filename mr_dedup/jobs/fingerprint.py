@@ -54,8 +54,10 @@ WITHOUT_SEEN = "documents_without_seen"
 """The counter of documents whose field ``seen`` is neither a time nor a number."""
 
 WITHOUT_ID = "documents_without_id"
-SHORT = "documents_of_few_words"
 """The counter of records without the fields that are to be their ids, unless these are default."""
+
+SHORT = "documents_of_few_words"
+"""The counter of documents of fewer than ``short_words`` words."""
 
 TOO_MANY_SUBSETS = "too_many_subsets_"
 """The prefix of counters of documents that a method has too many keys of; its number follows."""
