@@ -5,7 +5,10 @@ With ``--fixtures DIR`` it judges documents of ``DIR/training`` by the items of 
 called, but for those listed here. With ``--items FILE`` it plants the questions of FILE in made-up
 pages, one in ten, as they are or with an edit, each with its answer, and prints how many of each
 kind are found, how many of the other pages are found too, and the seconds of the command.
-``--decon PROGRAM`` is AllenAI's decon, which gets the same.
+``--decon PROGRAM`` is AllenAI's decon, which gets the same. With ``--unseen FILE`` too, items of
+another part of the same set, it plants each of these, with its passage, in a page of its own, and
+some questions of ``--items`` in all ways, with their answers and without, and prints how many of
+them are found: of the former none should be.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import mr_dedup
@@ -50,7 +55,8 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fixtures", type=Path, help="a directory with training/ and reference/")
-    parser.add_argument("--items", type=Path, help="a .jsonl or .jsonl.gz of items")
+    parser.add_argument("--items", type=Path, nargs="+", help="a .jsonl or .jsonl.gz of items")
+    parser.add_argument("--unseen", type=Path, nargs="+", help="the same of other items")
     parser.add_argument("--pages", type=int, default=100_000, help="made-up pages")
     parser.add_argument("--decon", type=Path, help="AllenAI's program")
     parser.add_argument("--work", type=Path, help="where files go (default: a temporary directory)")
@@ -58,9 +64,11 @@ def main() -> None:
     print(describe())
     if arguments.fixtures:
         judge_fixtures(arguments.fixtures)
-    if arguments.items:
+    if arguments.unseen:
+        find_unseen(_records(arguments.items), _records(arguments.unseen))
+    elif arguments.items:
         with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
-            plant_and_find(arguments.items, arguments.pages, Path(folder), arguments.decon)
+            plant_and_find(arguments.items[0], arguments.pages, Path(folder), arguments.decon)
 
 
 # labelled documents
@@ -72,7 +80,8 @@ def judge_fixtures(folder: Path) -> None:
     for reference in sorted((folder / "reference").iterdir()):
         print(f"\n{reference.name}")
         for path in sorted((folder / "training").iterdir()):
-            with mr_dedup.decontaminate(path, reference) as found:
+            # some are called contaminated that have a passage alone
+            with mr_dedup.decontaminate(path, reference, passages="alone") as found:
                 rows = found.matches.to_pylist()
             documents = list(_documents(path))
             for line, (offset, _) in enumerate(documents):
@@ -155,6 +164,24 @@ def _punctuated(item: Words, draw: random.Random) -> Words:
     return [word.strip(",.?!").upper() + draw.choice(marks) for word in item]
 
 
+def _divided(item: Words, draw: random.Random) -> Words:
+    """Divide a word at the end of a line."""
+    long = [at for at, word in enumerate(item) if len(word) >= 6 and word.isalpha()]
+    if not long:
+        return item
+    at = draw.choice(long)
+    return [*item[:at], f"{item[at][:3]}-\n{item[at][3:]}", *item[at + 1 :]]
+
+
+def _split(item: Words, draw: random.Random) -> Words:
+    """Put an advertisement into an item."""
+    at = draw.randrange(len(item) // 5, len(item) - len(item) // 5)
+    return [*item[:at], *draw.choices(_ADVERT, k=18), *item[at:]]
+
+
+_ADVERT = ["Advertisement", "our", "new", "garden", "lamps", "save", "power", "all", "summer"]
+
+
 def _first_nine_tenths(item: Words, _: random.Random) -> Words:
     return item[: len(item) * 9 // 10]
 
@@ -173,6 +200,8 @@ KINDS: Mapping[str, Callable[[Words, Words, Words, random.Random], Words]] = {
     "a word inserted": _at(-1, _inserted),
     "a word changed": _at(-1, _changed),
     "three words changed": _at(-1, _three_changed),
+    "a word divided at the end of a line": _at(-1, _divided),
+    "18 words in it": _at(-1, _split),
     "the first nine tenths": _at(-1, _first_nine_tenths),
     "the last nine tenths": _at(-1, _last_nine_tenths),
 }
@@ -235,6 +264,88 @@ def _write_pages(
                 text = " ".join(words)
             file.write(json.dumps({"id": str(number), "text": text}) + "\n")
     return planted
+
+
+# items of another part of the same set
+
+Texts = tuple[str, str, str]
+"""A passage, which may be empty, a question and its answer."""
+
+_LENGTHS = {"5 to 7": (5, 8), "8 to 15": (8, 16), "16 or more": (16, 1 << 30)}
+_PLANTED = 900
+
+
+def _records(paths: list[Path]) -> list[Texts]:
+    """Return the items of files; of wrong answers to choose from none."""
+    texts = {}
+    for path in paths:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rb") as file:
+            for line in file:
+                record = json.loads(line)
+                if record.get("is_correct") is not False:
+                    passage, question = record.get("passage") or "", record["question"]
+                    texts[passage, question] = str(record.get("answer") or "")
+    return [(*text, answer) for text, answer in texts.items()]
+
+
+def find_unseen(items: list[Texts], unseen: list[Texts]) -> None:
+    """Plant items of another set, and edited ones of this, and print how many are found."""
+    draw = random.Random(1)
+    known = {
+        _tokens(passage, question): number for number, (passage, question, _) in enumerate(items)
+    }
+    others = [each for each in unseen if _tokens(*each[:2]) not in known]
+    planted = draw.sample(items, min(_PLANTED, len(items)))
+    pages: dict[str, str] = {}
+    of_page: dict[str, tuple[str, str]] = {}
+    made = Collection(
+        DocumentParameters(
+            documents=2 * len(others) + 2 * len(planted) * len(KINDS),
+            duplicates_per_document=0, seed=1,
+        )
+    )  # fmt: skip
+    texts = (to_text(page.page).split(" ") for page in made.documents())
+    kinds = {"unseen": _at(-1, _as_it_is), **KINDS}
+    for has_answer in (True, False):
+        for kind, plant in kinds.items():
+            for passage, question, answer in others if kind == "unseen" else planted:
+                words = question.split()
+                length = len(_tokens(question))
+                column = [name for name, (low, high) in _LENGTHS.items() if low <= length < high]
+                if not column or (kind != "unseen" and len(words) < 4):
+                    continue
+                item = [*passage.split(), *words] if kind == "unseen" else words
+                if kind == "unseen" or not passage:
+                    page = plant(next(texts), item, answer.split() * has_answer, draw)
+                else:
+                    # the passage as it is, before the question
+                    page = next(texts)
+                    page = [*page[:50], *passage.split(), *plant([], words, [], draw),
+                            *(answer.split() * has_answer), *page[50:]]  # fmt: skip
+                name = str(len(pages))
+                pages[name] = " ".join(page)
+                of_page[name] = kind, f"{column[0]}, {'with' if has_answer else 'without'} answer"
+    table = pa.table({"id": list(pages), "text": list(pages.values())})
+    columns = ("passage", "question", "answer")
+    evals = [dict(zip(columns, each, strict=True)) for each in items]
+    with mr_dedup.decontaminate(table, evals) as found:
+        rows = found.matches
+    contaminated = set(rows.filter(pc.field("contaminated"))["id"].to_pylist())
+    counts: dict[tuple[str, str], list[int]] = collections.defaultdict(lambda: [0, 0])
+    for name, key in of_page.items():
+        counts[key][0] += 1
+        counts[key][1] += name in contaminated
+    names = list(dict.fromkeys(column for _, column in of_page.values()))
+    print(f"\n{len(items):,} items, {len(others):,} unseen\n| kind | {' | '.join(names)} |")
+    print("|---" * (1 + len(names)) + "|")
+    for kind in kinds:
+        cells = [counts[kind, name] for name in names]
+        print(f"| {kind} | {' | '.join(f'{right:,} of {total:,}' for total, right in cells)} |")
+
+
+def _tokens(*texts: str) -> tuple[str, ...]:
+    return tuple("".join(each if each.isalnum() else " " for each in " ".join(texts)).split())
 
 
 def _print_found(

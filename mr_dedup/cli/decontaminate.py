@@ -149,9 +149,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--answer-window", type=int, default=50, metavar="N",
         help="an answer follows a question if it begins within so many tokens "
         "(default 50)")  # fmt: skip
-    add("--passages", choices=("alone", "with-question", "ignore"), default="alone",
+    add("--passages", choices=("alone", "with-question", "ignore"), default="with-question",
         help="alone: a passage counts without its question; with-question: it does not; ignore: "
-        "passages are not looked for (default alone)")  # fmt: skip
+        "passages are not looked for (default with-question)")  # fmt: skip
     add_reading_arguments(parser)
     add_runner_arguments(parser, "decontaminate", reduces=False, leaves=False)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.contamination import kernels
+from mr_dedup.contamination.evidence import last_sentence, own_grams
 from mr_dedup.contamination.kernels import MAX_GRAM, MIN_GRAM, ItemTable
 from mr_dedup.contamination.options import MatchOptions
 from mr_dedup.errors import FormatError
@@ -36,7 +37,7 @@ _FILTER_BITS = 16
 
 _NAME = "items"
 
-_OTHERS = 5
+_OTHERS = 9
 """Arrays of an index besides its table and uses."""
 
 
@@ -79,9 +80,14 @@ class ItemIndex:
         answers: int32[a], texts; -1 for an answer without tokens.
         by_passage: uint8[n], 1 if the question is too short, or missing: the passage is judged in
             its place.
+        short_questions: int32[n], the text of the question that is too short; else -1.
+        has_passage: uint8[n], 1 if the item has a question and a passage, and both are judged.
         reasons: uint8[n], why an item is not judged, an index of ``REASONS``; 0 if it is.
         same_as: int32[n], the first item of its set with the same texts, which is judged in its
             place.
+        last_sentences: uint32[t], which token of each text its last sentence begins with.
+        is_own: uint8[m], parallel to the tokens of the table: 1 where an n-gram of a question
+            begins that no other question has.
         common_grams: How many n-grams are not looked up, as too many texts have them.
     """
 
@@ -91,8 +97,12 @@ class ItemIndex:
     answer_starts: NDArray[np.int64]
     answers: NDArray[np.int32]
     by_passage: NDArray[np.uint8]
+    short_questions: NDArray[np.int32]
+    has_passage: NDArray[np.uint8]
     reasons: NDArray[np.uint8]
     same_as: NDArray[np.int32]
+    last_sentences: NDArray[np.uint32]
+    is_own: NDArray[np.uint8]
     common_grams: int
 
     def __len__(self) -> int:
@@ -127,7 +137,8 @@ class ItemIndex:
     def _arrays(self) -> list[NDArray[Any]]:
         return [
             *self.table, *self.uses, self.answer_starts, self.answers, self.by_passage,
-            self.reasons, self.same_as,
+            self.short_questions, self.has_passage, self.reasons, self.same_as,
+            self.last_sentences, self.is_own,
         ]  # fmt: skip
 
     @classmethod
@@ -147,10 +158,14 @@ class ItemIndex:
         arrays = [np.concatenate([each.to_numpy() for each in found]) for found in parts.values()]
         options = msgspec.json.decode(head["options"][0].as_py(), type=MatchOptions)
         of_items, uses = ItemTable(*arrays[:of_table]), Uses(*arrays[of_table:-_OTHERS])
-        starts, answers, by_passage, reasons, same_as = arrays[-_OTHERS:]
         common = head["common"][0].as_py()
+        (
+            starts, answers, by_passage, short_questions, has_passage, reasons, same_as,
+            last_sentences, is_own,
+        ) = arrays[-_OTHERS:]  # fmt: skip
         return cls(
-            options, of_items, uses, starts, answers, by_passage, reasons, same_as, common
+            options, of_items, uses, starts, answers, by_passage, short_questions, has_passage,
+            reasons, same_as, last_sentences, is_own, common,
         )  # fmt: skip
 
 
@@ -161,7 +176,7 @@ _TOO_SHORT, _NO_TEXT, _SAME, _TOO_LONG = 1, 2, 3, 4
 
 
 def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
-    sequences, numbers = _sequences(items)
+    sequences, last_sentences, numbers = _sequences(items)
     questions, passages, answers = numbers
     count = len(items)
     lengths = np.array([len(each) for each in sequences], np.int64)
@@ -176,10 +191,14 @@ def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
     uses: list[tuple[int, int, int]] = []
     answer_starts, all_answers = [0], []
     by_passage = np.zeros(count, np.uint8)
+    short_questions = np.full(count, -1, np.int32)
+    has_passage = np.zeros(count, np.uint8)
     for item in range(count):
         question, passage = questions[item], passages[item]
         long = [length_of(text) >= options.min_tokens for text in (question, passage)]
         by_passage[item] = long == [False, True]
+        if by_passage[item]:
+            short_questions[item] = question
         if options.passages == "ignore" and not by_passage[item]:
             passage = -1
         key = (sets[item], question, passage, tuple(answers[item]))
@@ -197,6 +216,7 @@ def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
                 uses.append((question, item, Field.QUESTION))
             if length_of(passage) >= options.min_tokens and passage != question:
                 uses.append((passage, item, Field.PASSAGE))
+                has_passage[item] = long[0]
             of_item = answers[item]
             uses += [
                 (text, item, Field.ANSWER)
@@ -209,18 +229,26 @@ def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
     looked_up[[text for text, _, _ in uses]] = True
     weighed = np.zeros(len(sequences), bool)
     weighed[[text for text, _, field in uses if field != Field.ANSWER]] = True
+    decisive = np.zeros(len(sequences), bool)
+    decisive[[text for text, item, field in uses if field == by_passage[item]]] = True
     table, common = _table(sequences, lengths, looked_up, weighed, options)
     return ItemIndex(
         options, table, _uses(uses, len(sequences)), np.array(answer_starts, np.int64),
-        np.array(all_answers, np.int32), by_passage, reasons, same_as, common,
+        np.array(all_answers, np.int32), by_passage, short_questions, has_passage, reasons,
+        same_as, last_sentences, own_grams(table, decisive), common,
     )  # fmt: skip
 
 
 _Numbers = tuple[list[int], list[int], list[list[int]]]
 
 
-def _sequences(items: pa.Table) -> tuple[list[NDArray[np.uint64]], _Numbers]:
-    """Return the distinct sequences of tokens, and which one each text is; -1 for none."""
+def _sequences(
+    items: pa.Table,
+) -> tuple[list[NDArray[np.uint64]], NDArray[np.uint32], _Numbers]:
+    """Return the distinct sequences of tokens, the last sentence of each, and which one a text is.
+
+    The latter is -1 for a text without tokens.
+    """
     columns = [items["question"], items["passage"], items["answers"].combine_chunks().flatten()]
     chunks = [
         chunk.cast(pa.large_string())
@@ -230,10 +258,12 @@ def _sequences(items: pa.Table) -> tuple[list[NDArray[np.uint64]], _Numbers]:
     texts = pa.concat_arrays([pa.array([], pa.large_string()), *chunks])
     spans = token_spans(texts)
     sequences: list[NDArray[np.uint64]] = []
+    last_sentences: list[int] = []
     known: dict[bytes, int] = {}
     numbers: list[int] = []
     edges = spans.offsets.tolist()
-    for start, stop in itertools.pairwise(edges):
+    strings = itertools.chain.from_iterable(chunk.to_pylist() for chunk in chunks)
+    for text, (start, stop) in zip(strings, itertools.pairwise(edges), strict=True):
         if start == stop:
             numbers.append(-1)
             continue
@@ -241,6 +271,7 @@ def _sequences(items: pa.Table) -> tuple[list[NDArray[np.uint64]], _Numbers]:
         number = known.setdefault(tokens.tobytes(), len(sequences))
         if number == len(sequences):
             sequences.append(tokens)
+            last_sentences.append(last_sentence(text, spans.starts[start:stop]))
         numbers.append(number)
     count = len(items)
     answers = numbers[2 * count :]
@@ -249,7 +280,11 @@ def _sequences(items: pa.Table) -> tuple[list[NDArray[np.uint64]], _Numbers]:
     for each in counts:
         of_item.append(answers[begin : begin + each])
         begin += each
-    return sequences, (numbers[:count], numbers[count : 2 * count], of_item)
+    return (
+        sequences,
+        np.array(last_sentences, np.uint32),
+        (numbers[:count], numbers[count : 2 * count], of_item),
+    )
 
 
 def _uses(uses: list[tuple[int, int, int]], texts: int) -> Uses:

@@ -26,8 +26,12 @@ ROW = ("document", "text", "start", "stop", "matched", "deleted", "inserted", "c
 missing and ``changed`` replaced; ``inserted`` tokens of the document are between those of the text.
 """
 
-INSERTED = 24
-"""What an inserted token costs, as a weight; a deleted one costs its own weight, of 16 to 64."""
+INSERTED, MORE_INSERTED = 24, 1
+"""What an inserted token costs, as a weight, and what each further one beside it: text between two
+parts of an item is one edit. A deleted token costs its own weight, of 16 to 64."""
+
+MAX_RUN = 32
+"""Inserted tokens, besides the edits, that are one run."""
 
 MAX_BAND = 64
 """By how many tokens a document may be shifted against a text, from an n-gram that both have."""
@@ -389,14 +393,14 @@ def _find_near(table, document, size, hits, count, min_share, budget, scratch, o
             if not is_seed:
                 continue
             low = uint64(scratch.covered[text])
-            first = place - min(place - low, offset + edits)
-            stop = min(limit, place + length - offset + edits)
+            band = min(edits + U(MAX_RUN), U(MAX_BAND))
+            first = place - min(place - low, offset + band)
+            stop = min(limit, place + length - offset + band)
             total = uint64(table.totals[text])
             needed = (total * min_share + U(999)) // U(1000)
             work += length + stop - first
             if _shared(table, text, ids, first, stop, scratch.counts) < needed:
                 continue
-            band = min(edits, U(MAX_BAND))
             work += length * (U2 * band + U1)
             matched = U0
             for k in range(seed):
@@ -416,9 +420,11 @@ def _find_near(table, document, size, hits, count, min_share, budget, scratch, o
                 table, ids, (start, offset), (first, place - first), True, limits, scratch
             )
             matched += uint64(right[0] + left[0])
-            deleted, inserted, changed = right[2] + left[2], right[3] + left[3], right[4] + left[4]
-            if matched < needed or uint64(deleted + inserted + changed) > edits:
+            deleted, runs, changed = right[2] + left[2], right[3] + left[3], right[4] + left[4]
+            if matched < needed or uint64(deleted + runs + changed) > edits:
                 continue
+            # alignments end with tokens that match
+            inserted = int64(seed) + right[1] + left[1] + deleted - int64(length)
             if count == uint64(out.shape[0]):
                 return count + U1, True
             out[count, 0] = uint32(document)
@@ -458,8 +464,9 @@ def _shared(table, text, ids, first, stop, counts):
 def _extend(table, ids, text_piece, piece, is_left, limits, scratch):
     """Align what is left of a text with the beginning of what follows in a document.
 
-    The alignment of the least cost: missing and changed tokens cost their weight and inserted ones
-    INSERTED. The text may end anywhere, its other tokens are then missing.
+    The alignment of the least cost: missing and changed tokens cost their weight, inserted ones
+    INSERTED, or MORE_INSERTED beside another. The text may end anywhere, its other tokens are then
+    missing.
 
     Args:
         table: Of ``ItemTable``.
@@ -472,8 +479,8 @@ def _extend(table, ids, text_piece, piece, is_left, limits, scratch):
         scratch: Space.
 
     Returns:
-        The matched weight, the tokens of the document up to the last one that matches, and how
-        many tokens are deleted, inserted and changed.
+        The matched weight, the tokens of the document up to the last one that matches, how many
+        tokens are deleted, how many runs inserted, and how many tokens changed.
     """
     cost, matched, last, edits = scratch.cost, scratch.matched, scratch.last, scratch.edits
     text_start, text_size = int64(text_piece[0]), int64(text_piece[1])
@@ -488,8 +495,8 @@ def _extend(table, ids, text_piece, piece, is_left, limits, scratch):
         y = b - band
         cost[b] = int32(_FAR)
         if 0 <= y <= size:
-            cost[b] = int32(y * INSERTED)
-            edits[b] = inserted_one * y
+            cost[b] = int32(INSERTED + (y - 1) * MORE_INSERTED if y else 0)
+            edits[b] = inserted_one * min(y, 1)
         matched[b] = int32(0)
         last[b] = int32(0)
     best_cost, best_matched, best_last, best_edits = (
@@ -503,6 +510,8 @@ def _extend(table, ids, text_piece, piece, is_left, limits, scratch):
         weight = int64(table.word_weights[token])
         rest -= weight
         lowest = int64(_FAR)
+        # of an alignment that ends with an inserted token
+        run_cost, run_matched, run_last, run_edits = int64(_FAR), int32(0), int32(0), int64(0)
         for b in range(width):
             y = x + b - band
             if y < 0 or y > size:
@@ -522,10 +531,14 @@ def _extend(table, ids, text_piece, piece, is_left, limits, scratch):
                 least = int64(cost[b + 1]) + weight
                 matched[b], last[b] = matched[b + 1], last[b + 1]
                 edits[b] = edits[b + 1] + deleted_one
-            if b > 0 and int64(cost[b - 1]) + INSERTED < least:
-                least = int64(cost[b - 1]) + INSERTED
-                matched[b], last[b] = matched[b - 1], last[b - 1]
-                edits[b] = edits[b - 1] + inserted_one
+            run_cost += MORE_INSERTED
+            if b > 0 and int64(cost[b - 1]) + INSERTED < run_cost:
+                run_cost = int64(cost[b - 1]) + INSERTED
+                run_matched, run_last = matched[b - 1], last[b - 1]
+                run_edits = edits[b - 1] + inserted_one
+            if run_cost < least:
+                least = run_cost
+                matched[b], last[b], edits[b] = run_matched, run_last, run_edits
             cost[b] = int32(min(least, int64(_FAR)))
             lowest = min(lowest, least)
             if least + rest < best_cost:

@@ -23,8 +23,8 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
         max_edits: The largest number of deleted, inserted and changed tokens, as a share of those
             of the text.
         min_tokens: Texts of fewer tokens are not judged.
-        near_tokens: Texts of fewer tokens count only where all of it is there.
-        sure_tokens: Texts of fewer tokens, not all of which is there, count only with an answer.
+        near_tokens: Texts of fewer tokens count only where all of it is there, with an answer.
+        sure_tokens: Of texts of fewer tokens, not all of which is there, more must be there.
         answer_window: Within how many tokens after a question an answer follows.
         passages: Whether a passage counts without its question.
     """
@@ -36,7 +36,7 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     near_tokens: int = 8
     sure_tokens: int = 16
     answer_window: int = 50
-    passages: Passages = "alone"
+    passages: Passages = "with-question"
 
     def __post_init__(self) -> None:
         for name in ("min_coverage", "with_answer"):

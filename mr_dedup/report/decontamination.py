@@ -27,7 +27,9 @@ PHRASES = {
     Verdict.PASSAGE: "has the passage",
     Verdict.NEAR_PASSAGE: "has nearly the passage",
     Verdict.PASSAGE_ALONE: "has the passage without the question",
-    Verdict.SHORT_WITHOUT_ANSWER: "has nearly a short text, without its answer",
+    Verdict.QUESTION_ALONE: "has the question without its passage",
+    Verdict.STEM_ALONE: "has what other questions have too",
+    Verdict.SHORT_WITHOUT_ANSWER: "has a short text, without its answer",
     Verdict.LOW_COVERAGE: "has too little of the item",
     Verdict.ANSWER_ALONE: "has the answer alone",
 }

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bench.decontamination import KINDS, judge_fixtures, plant_and_find
+from bench.decontamination import KINDS, find_unseen, judge_fixtures, plant_and_find
 from tests.cli.documents import write_jsonl
 
 ITEM = [f"word{number}" for number in range(30)]
@@ -18,6 +18,7 @@ def test_a_planted_item_leaves_the_page_as_it_is(kind):
     assert [word for word in words if word.startswith("page")] == PAGE
     assert words.count("42") == 1
     planted = [word for word in words if word.lower().strip(".,-!* ").startswith("word")]
+    planted += [word for word in words if word.startswith("wor-")]
     missing = len(ITEM) - len(planted)
     edited = {"a word deleted": 1, "a word changed": 1, "three words changed": 3}
     cut = {"the first nine tenths": 3, "the last nine tenths": 3}
@@ -50,7 +51,26 @@ def test_planted_items_are_found(tmp_path, capsys):
     path = tmp_path / "items.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in items))
     (tmp_path / "work").mkdir()
-    plant_and_find(path, 220, tmp_path / "work", None)
+    plant_and_find(path, 260, tmp_path / "work", None)
     said = capsys.readouterr().out
     assert said.count("| 2 | 2 | 1.0000 |") == len(KINDS)
-    assert "false alarms: 0 of 198 pages without an item" in said
+    assert "false alarms: 0 of 234 pages without an item" in said
+
+
+def test_unseen_items_are_not_found(capsys):
+    draw = random.Random(1)
+
+    def items(count, passage=""):
+        return [
+            (passage, " ".join(f"w{draw.randrange(900)}" for _ in range(20)), "so many")
+            for _ in range(count)
+        ]
+
+    passage = " ".join(f"p{number}" for number in range(60))
+    ours = [*items(3, passage), *items(3)]
+    find_unseen(ours, [*items(5, passage), *items(5), ours[0]])
+    said = capsys.readouterr().out
+    assert "6 items, 10 unseen" in said
+    assert "| unseen | 0 of 10 | 0 of 10 |" in said
+    assert "| whole, anywhere | 6 of 6 | 6 of 6 |" in said
+    assert "| 18 words in it | 6 of 6 | 6 of 6 |" in said

@@ -44,8 +44,8 @@ KINDS = {
     "deleted": f"So {SHEEP.replace('nineteen ', '')} Yes.",
     "inserted": f"So {SHEEP.replace('nineteen', 'nineteen white')} Yes.",
     "changed": f"So {SHEEP.replace('nineteen', 'twenty')} Yes.",
-    "passage": f"News. {WOOL} More news.",
-    "several": f"{SHEEP} {WOOL} {BREAD} Spelt.",
+    "passage": f"News. {WOOL} What is the wool worth at noon? More news.",
+    "several": f"{SHEEP} {WOOL} What is the wool worth at noon? {BREAD} Spelt.",
     "twice": f"{BREAD} or {BREAD}",
     "label": f"{BREAD} B, the spelt",
 }
@@ -113,9 +113,10 @@ def test_each_kind_is_found_where_it_is(files, capfd, small_chunks, engine):
         counts = {name: by_id[kind][name] for name in ("deleted", "inserted", "changed")}
         assert counts == {"deleted": 0, "inserted": 0, "changed": 0, kind: 1}
         assert by_id[kind]["verdict"] == "near_question"
-    assert by_id["passage"]["field"] == "passage"
+    assert [row["field"] for row in matches if row["id"] == "passage"] == ["passage", "question"]
     assert by_id["label"]["verdict"] == "question_and_answer"
-    assert [row["item"] for row in matches if row["id"] == "several"] == ["sheep", "wool", "bread"]
+    several = [row["item"] for row in matches if row["id"] == "several"]
+    assert several == ["sheep", "wool", "wool", "bread"]
     assert [row["start"] for row in matches if row["id"] == "twice"] == [0, len(BREAD) + 4]
     items = {row["item"]: row for row in rows_of(files / "out", "items")}
     assert items["sheep"]["documents"] == 8
@@ -129,6 +130,18 @@ def test_each_kind_is_found_where_it_is(files, capfd, small_chunks, engine):
     ]  # fmt: skip
     assert "items: 4 in 2 sets (1 too short); 3 found in documents" in said
     assert "contaminated: 11 (68.75 %), in " in said
+
+
+def test_a_passage_counts_alone_on_request(files, capfd):
+    write_jsonl(files / "news.jsonl", [{"id": "news", "text": f"News. {WOOL} More news."}])
+    for number, (options, verdict) in enumerate(
+        {(): "passage_alone", ("--passages", "alone"): "passage"}.items()
+    ):
+        out = f"out{number}"
+        _, summary = decontaminated(capfd, files, *options, docs="news.jsonl", out=out)
+        (row,) = rows_of(files / out, "matches")
+        assert row["verdict"] == verdict
+        assert summary["documents_contaminated"] == row["contaminated"] == bool(options)
 
 
 def words(text):
@@ -292,8 +305,10 @@ def test_items_are_cut_out_with_a_record_of_what_was_there(files, capfd, small_c
         assert restored(texts[each["id"]], of_document) == each["text"]
         assert bool(of_document) == (each["id"] in KINDS)
     assert texts["whole"] == "Some words before. ? The answer is 23. And after."
-    assert texts["several"] == "? . ? Spelt."
-    assert [row["item"] for row in cuts if row["id"] == "several"] == ["sheep", "wool", "bread"]
+    assert texts["several"] == "? . ? ? Spelt."
+    assert [row["item"] for row in cuts if row["id"] == "several"] == [
+        "sheep", "wool", "wool", "bread",
+    ]  # fmt: skip
     assert summary["documents_cut"] == 11
     assert "cut: 11, in " in said
     # what is left has no item

@@ -13,12 +13,25 @@ def occurrences(document, text):
     return found
 
 
-def alignment_cost(text, document, weights, inserted, changed):
-    """The least cost of turning a text into a part of a document, by a table of all prefixes."""
-    row = [inserted * y for y in range(len(document) + 1)]
+def alignment_cost(text, document, weights, inserted, more_inserted, changed):
+    """The least cost of turning a text into a part of a document, by a table of all prefixes.
+
+    Any number of words of the document in a row are one insertion.
+    """
+
+    def with_insertions(row):
+        return [
+            min([row[y]] + [
+                row[z] + inserted + more_inserted * (y - z - 1) for z in range(y)
+            ])
+            for y in range(len(row))
+        ]  # fmt: skip
+
+    row = with_insertions([0, *[float("inf")] * len(document)])
     for word in text:
         above, row = row, [row[0] + weights[word]]
         for y, other in enumerate(document, 1):
             here = above[y - 1] + (0 if word == other else weights[word] + changed)
-            row.append(min(here, above[y] + weights[word], row[y - 1] + inserted))
+            row.append(min(here, above[y] + weights[word]))
+        row = with_insertions(row)
     return row[-1]

@@ -22,7 +22,9 @@ PASSAGE = (
     "is sold to a trader"
 )
 SHORT = "How many sheep does the farmer have now"
-"""Eight tokens: too few for a near match to count without the answer."""
+"""Eight tokens."""
+FEW = " ".join(SHORT.split()[:7])
+"""Seven: they count only as a whole, and with the answer."""
 
 
 @pytest.mark.parametrize(
@@ -51,17 +53,79 @@ def test_a_question_with_a_short_answer(text, verdict):
     ("text", "verdict"),
     [
         (SHORT, "question"),
-        (SHORT.replace("sheep", "goats"), "short_without_answer"),
+        (SHORT.replace("sheep", "goats"), "near_question"),
+        (SHORT.replace("sheep", "goats").replace("many", "few"), "low_coverage"),
         (f"{SHORT.replace('sheep', 'goats')}? He has 23.", "near_question_and_answer"),
         ("How many sheep are there now", None),
     ],
 )
-def test_a_short_question_counts_only_whole_or_with_its_answer(text, verdict):
+def test_a_question_of_eight_tokens(text, verdict):
     assert judged([item(SHORT, answers=["23"])], text) == ({0: verdict} if verdict else {})
 
 
-def test_a_short_question_without_an_answer_counts_only_whole():
-    assert judged([item(SHORT)], SHORT.replace("sheep", "goats")) == {0: "short_without_answer"}
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"{FEW}? He has 23.", "question_and_answer"),
+        (FEW, "short_without_answer"),
+        (f"{FEW}? {'so ' * 51} 23", "short_without_answer"),
+        (f"{FEW.replace('sheep', 'goats')}? 23", None),
+    ],
+)
+def test_a_question_of_fewer_tokens_counts_only_with_its_answer(text, verdict):
+    assert judged([item(FEW, answers=["23"])], text) == ({0: verdict} if verdict else {})
+
+
+STEM = "Which of the following is the most likely cause of"
+CAUSES = ["the disease of the farmer", "the decline of the harbour market", "the disease"]
+
+
+def test_what_questions_share_does_not_count():
+    items = [item(f"{STEM} {cause}", answers=["wool"]) for cause in CAUSES]
+    # the third has no three words in a row that no other has
+    assert judged(items, f"{STEM} the disease?") == {2: "stem_alone"}
+    assert judged(items, f"{STEM} the disease? Wool.") == {2: "question_and_answer"}
+    assert judged(items, f"{STEM} the decline of the harbour market?")[1] == "question"
+    assert judged(items, f"{STEM} the decline of the harbour bridges?")[1] == "near_question"
+    found = judged(items, f"{STEM} the decline of the old town?")
+    assert not any(Verdict(verdict).is_contaminated for verdict in found.values())
+
+
+OTHER = "Who was the first trader that bought a bale in the new year?"
+
+
+@pytest.mark.parametrize("mark", [".", "!", "?", "\n", "。"])
+def test_another_question_on_the_passage_of_a_question_does_not_count(mark):
+    passage = f"{PASSAGE}, {PASSAGE.replace('wool', 'fish')}, {PASSAGE.replace('wool', 'corn')}"
+    items = [item(f"{passage}{mark} At which hour does the market open?", answers=["seven"])]
+    assert judged(items, f"{passage}{mark} At which hour does the market open?") == {0: "question"}
+    assert judged(items, f"{passage}. {OTHER}") == {0: "passage_alone"}
+    assert judged(items, f"{passage}. At which hour does that market open?") == {0: "near_question"}
+
+
+def test_a_long_answer_is_enough_evidence():
+    items = [item(f"{PASSAGE}. {PASSAGE}. What is it?", answers=[LONG])]
+    assert judged(items, f"{PASSAGE}. {PASSAGE}. {LONG}") == {0: "near_question_and_answer"}
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (SHORT, "question_alone"),
+        (f"{SHORT}? 23", "question_and_answer"),
+        (f"{PASSAGE}. {SHORT}", "question"),
+        (f"{SHORT}? {PASSAGE}", "question"),
+        (f"{PASSAGE.replace('seven', 'nine')}. {SHORT.replace('sheep', 'goats')}", "near_question"),
+        (f"{PASSAGE}. {OTHER}", "passage_alone"),
+    ],
+)
+def test_a_question_on_a_passage_counts_with_it_or_with_the_answer(text, verdict):
+    assert judged([item(SHORT, PASSAGE, answers=["23"])], text) == {0: verdict}
+
+
+def test_a_question_of_sixteen_tokens_counts_without_its_passage():
+    assert judged([item(QUESTION, PASSAGE)], QUESTION) == {0: "question"}
+    assert judged([item(QUESTION, PASSAGE)], NEAR) == {0: "question_alone"}
 
 
 LONG = "He had nineteen sheep and bought four so that the farmer now has twenty three sheep"
@@ -110,7 +174,12 @@ def test_passages(passages, text, verdict):
 @pytest.mark.parametrize("question", [None, "", "Why?", "..."])
 def test_a_passage_is_judged_in_place_of_a_question_that_is_too_short(passages, question):
     items = [item(question, PASSAGE, answers=["wool"])]
-    assert judged(items, PASSAGE, passages=passages) == {0: "question"}
+    needs_question = question == "Why?" and passages != "alone"
+    alone = {0: "passage_alone" if needs_question else "question"}
+    assert judged(items, PASSAGE, passages=passages) == alone
+    assert judged(items, f"{PASSAGE}. Who knows why?", passages=passages) == {0: "question"}
+    assert judged(items, f"Why? {'so ' * 50}{PASSAGE}", passages=passages) == {0: "question"}
+    assert judged(items, f"Why? {'so ' * 51}{PASSAGE}", passages=passages) == alone
     assert judged(items, f"{PASSAGE}. Wool!", passages=passages) == {0: "question_and_answer"}
 
 
@@ -136,7 +205,9 @@ def test_a_text_of_more_than_a_million_tokens_is_not_judged():
 
 
 def test_the_smallest_number_of_tokens_is_an_option():
-    assert judged([item("Why is that?")], "so why is that", min_tokens=3) == {0: "question"}
+    items = [item("Why is that?", answers=["wool"])]
+    assert judged(items, "so why is that? Wool.", min_tokens=3) == {0: "question_and_answer"}
+    assert judged(items, "so why is that? Wool.") == {}
     assert judged([item(SHORT)], SHORT, min_tokens=20) == {}
 
 
