@@ -1,11 +1,11 @@
 """Find the documents that contain items of test sets, such as questions of benchmarks.
 
-DOCS are JSON lines, Parquet, WARC, text or HTML, each but Parquet also as .gz or .zst; FILES of
---evals are JSON lines or Parquet with a question, a passage or both in each record, and perhaps an
-answer. OUT becomes a directory with matches/, where which item is in which document; items/, in how
-many documents each is, or why it was not looked for; summary.json; report.html; and rejects/ and
-rejected_items/, records that could not be read. matches/ and items/ contain tables in Parquet
-files.
+DOCS are JSON lines, Parquet, WARC, ARC, text or HTML, each but Parquet also as .gz, .zst or .lz4;
+FILES of --evals are JSON lines or Parquet with a question, a passage or both in each record, and
+perhaps an answer. OUT becomes a directory with matches/, where which item is in which document;
+items/, in how many documents each is, or why it was not looked for; summary.json; report.html; and
+rejects/ and rejected_items/, records that could not be read. matches/ and items/ contain tables in
+Parquet files.
 
 A document counts as contaminated if it has a question as a whole, but for punctuation and case, or
 if the coverage of the question is at least --min-coverage: the share of its tokens, rare ones

@@ -1,8 +1,8 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
-DOCS are JSON lines, Parquet, WARC, text or HTML, each but Parquet also as .gz or .zst. OUT becomes
-a directory with documents/, the kept ones in their format, or that of --documents, and with all
-their fields; decisions/, why each document was kept or dropped, and which kept document it
+DOCS are JSON lines, Parquet, WARC, ARC, text or HTML, each but Parquet also as .gz, .zst or .lz4.
+OUT becomes a directory with documents/, the kept ones in their format, or that of --documents, and
+with all their fields; decisions/, why each document was kept or dropped, and which kept document it
 duplicates; clusters/; fingerprints/ of the kept ones; summary.json; report.html; and rejects/,
 records that could not be read. But for documents/ the directories contain tables in Parquet files
 part-00000.parquet, part-00001.parquet, …, and rejects/ lines of JSON.

@@ -1,11 +1,11 @@
 """Compute the simhash fingerprints of documents.
 
-DOCS are files, globs or directories of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or
-HTML, each but Parquet also as .gz or .zst; - is standard input. The ending of OUT is its format:
-.parquet has a row a document (id, fingerprint, length, and --keep-field), .tsv or .txt lines of
-fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such as an
-empty one, has the fingerprint of the text as it is. Records that cannot be read are counted and
-written to OUT.rejects.jsonl, with file, position and reason.
+DOCS are files, globs or directories of JSON lines (.jsonl), Parquet, WARC, ARC, text (.txt, .md) or
+HTML, each but Parquet also as .gz, .zst or .lz4; - is standard input. The ending of OUT is its
+format: .parquet has a row a document (id, fingerprint, length, and --keep-field), .tsv or .txt
+lines of fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such
+as an empty one, has the fingerprint of the text as it is. Records that cannot be read are counted
+and written to OUT.rejects.jsonl, with file, position and reason.
 """
 
 from __future__ import annotations

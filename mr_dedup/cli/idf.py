@@ -1,8 +1,8 @@
 """Count in how many documents each feature occurs, for weights that rare features have more of.
 
-DOCS are files, globs or directories of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or
-HTML, each but Parquet also as .gz or .zst; - is standard input. OUT, a .parquet, is for the --idf
-of other commands, whose features must be the same. A feature that fewer documents have than
+DOCS are files, globs or directories of JSON lines (.jsonl), Parquet, WARC, ARC, text (.txt, .md) or
+HTML, each but Parquet also as .gz, .zst or .lz4; - is standard input. OUT, a .parquet, is for the
+--idf of other commands, whose features must be the same. A feature that fewer documents have than
 --min-documents is excluded, and weighted like the most frequent of the excluded ones.
 
 Records that cannot be read are counted and written with a reason to OUT.rejects.jsonl.

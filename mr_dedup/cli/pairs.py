@@ -1,9 +1,9 @@
 """Print all pairs of fingerprints within k bits of one another: of one corpus, or of two.
 
 CORPUS and OTHER are files, globs or directories of longs (.longs), text (.txt, .tsv) or packed
-(.fpz) fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
-A line a pair of different fingerprints of CORPUS, the smaller first, left TAB right: signed
-decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
+(.fpz) fingerprints, each also as .gz, .zst or .lz4, or of Parquet (.parquet) with a column
+'fingerprint'. A line a pair of different fingerprints of CORPUS, the smaller first, left TAB right:
+signed decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
 fingerprints that both have are pairs too.
 
 With --method CORPUS are documents, as for mr-dedup dedup: a line for each candidate pair whose

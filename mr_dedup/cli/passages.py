@@ -1,7 +1,7 @@
 """Find passages that several documents have, and cut them out.
 
-DOCS are JSON lines, Parquet, WARC, text or HTML, each but Parquet also as .gz or .zst. A passage is
-a run of words: windows of --unit tokens:N, N words in a row, each of which at least
+DOCS are JSON lines, Parquet, WARC, ARC, text or HTML, each but Parquet also as .gz, .zst or .lz4. A
+passage is a run of words: windows of --unit tokens:N, N words in a row, each of which at least
 --min-documents documents have, joined where they overlap or touch; or a line or paragraph that as
 many documents have. Words are compared as they are by fingerprints: normalised and case-folded,
 without what is between them. All are found, exactly.

@@ -1,7 +1,7 @@
 """Print, for each query, the corpus fingerprints within k bits of it.
 
 CORPUS are files, globs or directories of longs (.longs), text (.txt, .tsv) or packed (.fpz)
-fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
+fingerprints, each also as .gz, .zst or .lz4, or of Parquet (.parquet) with a column 'fingerprint'.
 A line a query that has near-duplicates:
 query TAB near-duplicate TAB near-duplicate…, signed decimals, ascending, each once.
 """

@@ -8,10 +8,10 @@
   folds    count spellings of the same URL, and their differences; changes nothing
   bulk     write the distinct URLs of lists, and how often each occurs, as a job
 
-URLs are lines of FILEs or standard input, also compressed by gzip or zstd. STORE is a directory,
-which one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several processes.
-With a directory, URLs are printed before they are stored: if the command is killed, its last lines
-may be printed again, and none is lost. With Redis each is printed once.
+URLs are lines of FILEs or standard input, also compressed by gzip, zstd or lz4. STORE is a
+directory, which one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several
+processes. With a directory, URLs are printed before they are stored: if the command is killed, its
+last lines may be printed again, and none is lost. With Redis each is printed once.
 """
 
 from __future__ import annotations

@@ -150,6 +150,11 @@ class Content:
         is_damaged = self._damage is not None and not isinstance(self._damage, CutShortError)
         return self._members.content_start if self._members and is_damaged else None
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether reading met the end of compressed data that is cut short."""
+        return isinstance(self._damage, CutShortError)
+
     def raise_damage(self) -> None:
         """Raise FormatError if the next byte is damaged; peeking does not raise it."""
         self._fill(1)

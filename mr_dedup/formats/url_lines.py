@@ -35,7 +35,7 @@ class UrlLines(NamedTuple):
 def url_lines(name: str, rejects: Rejects) -> Iterator[UrlLines]:
     """Yield the lines of a file, at most a quarter of a megabyte at a time.
 
-    A file is decompressed if it is named .gz or .zst, or begins as gzip or zstd data. Positions
+    A file is decompressed if it is named .gz, .zst or .lz4, or begins as such data. Positions
     are line numbers. A byte order mark is dropped, and lines of more than MAX_LINE_BYTES are
     rejected.
 

@@ -19,7 +19,9 @@ from mr_dedup.formats.compression import (
     compressed,
     compressing,
     compression_by_suffix,
+    suffix_inside,
 )
+from mr_dedup.formats.documents.arc_records import version_block
 from mr_dedup.formats.documents.files import with_number
 from mr_dedup.formats.parquet_rows import parquet_writer
 from mr_dedup.formats.tables import one_array
@@ -27,7 +29,10 @@ from mr_dedup.jobs.kept_records import FILE_KEY
 
 _WARC = b"WARC/"
 """How records of WARC begin, and no lines of JSON. Each is a gzip member or zstd frame of its own,
-as WARC 1.1 says in annex D, however the input was: other programs find no others."""
+as WARC 1.1 says in annex D, however the input was: other programs find no others. So are those of
+ARC, whose files begin with a version block."""
+
+_ARC = ".arc"
 
 Written = Callable[[str, int, int], None]
 """Is called with a file, the number of a record in it, and how many were written from there on."""
@@ -100,10 +105,15 @@ class KeptDocuments:
         if source != self._source or self._records is None:
             path = self._begin(source)
             compression = compression_by_suffix(path)
-            is_warc = content[edges[0] : edges[1]].tobytes().startswith(_WARC)
-            self._members = compression if is_warc else None
-            packing = _packing(path, None if is_warc else compression)
+            first = content[edges[0] : edges[1]].tobytes()
+            is_arc = suffix_inside(path) == _ARC
+            is_archive = is_arc or first.startswith(_WARC)
+            self._members = compression if is_archive else None
+            packing = _packing(path, None if is_archive else compression)
             self._records = self._open.enter_context(packing)
+            if is_arc and (block := version_block(path.name, first)):
+                packed = compressed(memoryview(block), compression) if compression else block
+                self._records.write(packed)
         if self._members is None:
             self._records.write(content[edges[0] : edges[-1]].data)
         else:

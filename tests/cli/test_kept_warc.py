@@ -1,4 +1,4 @@
-"""WARC files of kept records, as other programs read them: a gzip member or zstd frame a record."""
+"""WARC and ARC files of kept records, as other programs read them: each a gzip member or frame."""
 
 import base64
 import contextlib
@@ -9,11 +9,14 @@ import json
 import random
 import zlib
 
+import pytest
 import zstandard
 from fastwarc.warc import ArchiveIterator
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.cli import main as warcio
 
 from tests.cli.running import Command, by_turns
+from tests.formats.documents import test_document_arc
 from tests.formats.documents.test_document_warc import page, record
 
 ITEM = "A farmer has nineteen sheep and buys four more on Friday, how many has she on Saturday?"
@@ -137,3 +140,37 @@ def test_old_line_ends_and_odd_fields(tmp_path, capfd):
     Command("dedup").done(capfd, path, "-o", tmp_path / "out")
     kept = (tmp_path / "out" / "documents" / "a.warc.gz").read_bytes()
     assert list(gzip_members(kept)) == records
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_kept_arc_is_arc_to_another_program(tmp_path, capfd, version, suffix, engine):
+    pages = [test_document_arc.page(number // 2, version) for number in range(8)]
+    records = [test_document_arc.version_block(version), *pages]
+    pack = PACK[suffix]
+    (tmp_path / f"a.arc{suffix}").write_bytes(b"".join(map(pack, records)))
+    arguments = [tmp_path / f"a.arc{suffix}", "-o", tmp_path / "out", "-r", engine]
+    Command("dedup").done(capfd, *arguments)
+    (path,) = (tmp_path / "out" / "documents").iterdir()
+    with path.open("rb") as file:
+        kept = [
+            (each.rec_type, each.rec_headers.get_header("WARC-Target-URI"),
+             each.content_stream().read())
+            for each in WarcioIterator(file, arc2warc=True)
+        ]  # fmt: skip
+    assert [kind for kind, _, _ in kept] == ["warcinfo", *["response"] * 4]
+    # warcio takes the further fields of version 2 for a part of the URL
+    assert [url[:20] for _, url, _ in kept[1:]] == [f"http://example.com/{n}" for n in range(4)]
+    assert all(f"page {n}".encode() in content for n, (_, _, content) in enumerate(kept[1:]))
+    content = path.read_bytes() if not suffix else gzip.decompress(path.read_bytes())
+    assert content.endswith(b"".join(pages[::2]))
+    if suffix:
+        assert len(list(gzip_members(path.read_bytes()))) == 5
+
+
+def test_wat_is_refused_by_what_it_is(tmp_path, capfd):
+    (tmp_path / "a.warc.wat.gz").write_bytes(gzip.compress(b"WARC/1.0\r\n"))
+    code, _, err = Command("dedup")(capfd, tmp_path / "a.warc.wat.gz", "-o", tmp_path / "out")
+    assert code == 2
+    assert "WAT has metadata of pages and not their texts; read the WARC or WET files" in err

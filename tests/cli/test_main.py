@@ -150,7 +150,7 @@ def test_an_unknown_ending_is_answered_with_options_the_command_has(
     name = next(argument for argument in arguments if argument.endswith(".dat"))
     assert capsys.readouterr().err == (
         f"mr-dedup: error: {name}: the format is not known by its ending (.longs, .txt, .tsv, "
-        ".fpz, .parquet, each but .parquet perhaps with .gz or .zst after it); "
+        ".fpz, .parquet, each but .parquet perhaps with .gz, .zst or .lz4 after it); "
         f"name it with {options}\n"
     )
 

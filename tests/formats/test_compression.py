@@ -8,6 +8,7 @@ import itertools
 import os
 import random
 
+import lz4.frame
 import numpy as np
 import pytest
 import zstandard
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.compression import (
+    CutShortError,
+    TrailingDataError,
     compressing,
     compression_by_magic,
     compression_by_suffix,
@@ -35,6 +38,7 @@ from tests.strategies import costly
         ("hdfs:///c.gz/a", None, ""),
         ("a.gz", "gzip", ""),
         (".gz", None, ""),
+        ("a.warc.LZ4", "lz4", ".warc"),
         ("a.txt.bz2", None, ".bz2"),
     ],
 )
@@ -47,11 +51,12 @@ def test_magic_numbers():
     assert compression_by_magic(gzip.compress(b"")) == "gzip"
     assert compression_by_magic(zstandard.compress(b"")) == "zstd"
     assert compression_by_magic(b"\x53\x2a\x4d\x18") == "zstd"
+    assert compression_by_magic(lz4.frame.compress(b"")) == "lz4"
     assert compression_by_magic(b"\x1f") is None
     assert compression_by_magic(b"") is None
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "lz4"])
 def test_what_is_written_is_read_and_equal_content_makes_equal_bytes(compression, tmp_path):
     data = b"a line\n" * 100_000
     path = tmp_path / "a"
@@ -171,3 +176,30 @@ def test_frames_that_need_a_dictionary_say_so():
     for begin in (b"", b"\x5d\x2a\x4d\x18" + len(own).to_bytes(4, "little") + own):
         with pytest.raises(FormatError, match="it needs a dictionary; decompress it by zstd"):
             list(decompressed(io.BytesIO(begin + data), "a.zst", "zstd"))
+
+
+@pytest.mark.parametrize(
+    ("pack", "coding"), [(zstandard.compress, "zstd"), (lz4.frame.compress, "lz4")]
+)
+def test_frames_and_what_is_between_and_after_them(pack, coding):
+    skipped = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+    data = words(1, 300_000)
+    whole = b"".join([skipped, pack(data), skipped, pack(b""), pack(data)])
+    assert b"".join(decompressed(io.BytesIO(whole), "name", coding)) == 2 * data
+    for content, error in (
+        (whole[:-10], CutShortError), (whole + b"more", TrailingDataError), (b"", FormatError),
+        (b"no frame at all", FormatError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=r"^name"):
+            list(decompressed(io.BytesIO(content), "name", coding))
+
+
+def test_damaged_lz4_is_reported_after_what_precedes_it():
+    data = words(2, 1_000_000)
+    whole = bytearray(lz4.frame.compress(data, content_checksum=True, block_checksum=True))
+    whole[len(whole) // 2] ^= 1
+    read = []
+    with pytest.raises(FormatError, match="not lz4 data, or damaged"):
+        read.extend(decompressed(io.BytesIO(bytes(whole)), "name", "lz4"))
+    assert data.startswith(b"".join(read))
+    assert len(b"".join(read)) > len(data) // 3

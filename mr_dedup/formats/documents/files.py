@@ -38,6 +38,7 @@ _FORMAT_OF_ENDING: dict[str, DocumentFormat] = {
     ".parquet": "parquet",
     ".warc": "warc",
     ".wet": "warc",
+    ".arc": "warc",
     ".txt": "text",
     ".md": "text",
     ".markdown": "text",
@@ -71,7 +72,9 @@ class DocumentFile:
         if self.format not in FORMATS:
             raise ValueError(f"format: expected one of {FORMATS}, got {self.format!r}")
         if self.compression not in (None, *get_args(Compression)):
-            raise ValueError(f"compression: expected gzip, zstd or None, got {self.compression!r}")
+            raise ValueError(
+                f"compression: expected gzip, zstd, lz4 or None, got {self.compression!r}"
+            )
         if self.format == "parquet" and self.compression:
             raise ValueError("compression: a Parquet file is compressed inside")
         object.__setattr__(self, "name", _printable(self.name))
@@ -339,9 +342,13 @@ def _packed_parquet(name: str, compression: Compression) -> FormatError:
 
 
 def _unknown_format(name: str) -> UnknownFormatError:
+    if suffix_inside(name) == ".wat":
+        return UnknownFormatError(
+            f"{name}: WAT has metadata of pages and not their texts; read the WARC or WET files"
+        )
     return UnknownFormatError(
         f"{name}: the format is not known by its ending ({', '.join(_FORMAT_OF_ENDING)}, "
-        "each but .parquet perhaps with .gz or .zst after it)"
+        "each but .parquet perhaps with .gz, .zst or .lz4 after it)"
     )
 
 

@@ -111,8 +111,8 @@ def _read(
 
         yield from read_parquet(part, options, report, builder)
     elif file.format == "warc":
-        from mr_dedup.formats.documents.warc import read_warc
-        from mr_dedup.formats.documents.warc_records import MEMBER_BEGIN, PIECE_BYTES
+        from mr_dedup.formats.documents.warc import MEMBER_BEGIN, read_warc
+        from mr_dedup.formats.documents.warc_records import PIECE_BYTES
 
         with open_content(
             file.local_path, file.name, file.compression, PIECE_BYTES, MEMBER_BEGIN

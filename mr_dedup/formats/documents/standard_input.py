@@ -27,7 +27,7 @@ def spool_standard_input(
     """Copy standard input to a file, a megabyte at a time.
 
     Its compression, and its format if that is not given, are detected by its first bytes:
-    Parquet, WARC, or else JSON lines.
+    Parquet, WARC, ARC, or else JSON lines.
 
     Args:
         folder: the directory of the file.
@@ -51,7 +51,7 @@ def spool_standard_input(
     if format is None:
         with open_content(path, "standard input", compression) as content:
             begin = content.peek(8)
-        format = "warc" if begin.startswith(b"WARC/") else "jsonl"
+        format = "warc" if begin.startswith((b"WARC/", b"filedesc")) else "jsonl"
         if compression is None and begin.startswith(b"PAR1"):
             format = "parquet"
     if format == "parquet":

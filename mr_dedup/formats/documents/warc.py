@@ -1,4 +1,4 @@
-"""Documents in WARC files: the pages, and the texts, of their records."""
+"""Documents in WARC and ARC files: the pages, and the texts, of their records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import partial
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.content import Content
+from mr_dedup.formats.documents.arc_records import MEMBER_BEGIN as ARC_BEGIN
+from mr_dedup.formats.documents.arc_records import arc_records, is_arc
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.binary_files import is_binary
 from mr_dedup.formats.documents.encoding import encoding_of
@@ -16,7 +18,11 @@ from mr_dedup.formats.documents.html_process import Page
 from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, SkipReason
-from mr_dedup.formats.documents.warc_records import RECORD_END, Record, records
+from mr_dedup.formats.documents.warc_records import MEMBER_BEGIN as WARC_BEGIN
+from mr_dedup.formats.documents.warc_records import Record, records
+
+MEMBER_BEGIN = re.compile(WARC_BEGIN + b"|" + ARC_BEGIN)
+"""How the content of a gzip member begins that begins with a record."""
 
 _HTTP_STATUS = re.compile(rb"(?:HTTP/[0-9.]+|ICY)[ \t]+([0-9]{3})(?![0-9])", re.IGNORECASE)
 _HTTP_HEADER_END = re.compile(rb"\n(?P<empty_line>\r*\n)|[\r\n](?=<)")
@@ -64,7 +70,8 @@ def read_warc(
     counted. A record is rejected if it is damaged, or if it or its decoded page is larger than the
     options allow. After damage, reading resumes at the next line that begins a record; after
     damaged gzip data, at the next member that begins with a record. Of compressed pages that the
-    crawler truncated, the beginning is read.
+    crawler truncated, the beginning is read, and so is that of the last page of compressed data
+    that is cut short, which is reported.
     """
     for record in _resumed_records(content, start, stop, options, report):
         if record.fault is not None:
@@ -75,7 +82,9 @@ def read_warc(
         except _NoDocumentError as reason:
             report.skip(reason.why)
         except (OSError, ValueError) as error:
-            _reject(report, record.offset, error)
+            # of a record that is cut, the rest of the file is a reject
+            if not record.is_cut:
+                _reject(report, record.offset, error)
         yield from builder.full()
 
 
@@ -83,9 +92,10 @@ def _resumed_records(
     content: Content, start: int, stop: int | None, options: ReadOptions, report: Report
 ) -> Iterator[Record]:
     """Yield as ``records``; report damage and resume after it, if records follow."""
+    find = arc_records if is_arc(content) else records
     while True:
         try:
-            yield from records(content, start, stop, options.max_record_bytes)
+            yield from find(content, start, stop, options.max_record_bytes)
             return
         except FormatError as error:
             if options.strict or not content.resume():
@@ -102,6 +112,8 @@ def _add_document(
     """
     header = HeaderFields(record.header)
     page, media_type, charset = _page(header, record.block, options.max_record_bytes)
+    if record.is_cut and not page.strip():
+        return
     if page[:1] == b"\0" and not page.strip(b"\0\r\n"):
         raise ValueError("it consists of NUL bytes")
     is_html = media_type in _HTML_TYPES
@@ -111,7 +123,7 @@ def _add_document(
     file, at = report.file, record.offset
     id = next(filter(None, (_value(header, name) for name in options.id_names)), f"{file}:{at}")
     fields = [_value(header, name) for name in options.fields]
-    data = b"".join([record.header, record.block, RECORD_END]) if options.keep_records else b""
+    data = record.content if options.keep_records else b""
     if is_html:
         reject = partial(_reject, report, at)
         builder.add_page(file, id, Page(page, options.html, encoding), at, reject, fields, data)

@@ -21,11 +21,11 @@ from mr_dedup.formats.documents.header_fields import HeaderFields
 PIECE_BYTES = 1 << 13
 """What is read at a time: little more than the headers, when going from one to the next."""
 
-MEMBER_BEGIN = re.compile(rb"\s{0,8}WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n")
+MEMBER_BEGIN = rb"\s{0,8}WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n"
 """How the content of a gzip member begins that begins with a record."""
 
 _MAGIC = b"WARC/"
-RECORD_END = b"\r\n\r\n"
+_RECORD_END = b"\r\n\r\n"
 
 _LINE_ENDS, _PADDING = b"\r\n", b"\r\n\0 \t"
 """Bytes that may separate records: tapes and tar add NULs, editors blanks."""
@@ -65,6 +65,8 @@ class Record(NamedTuple):
     """A record: its byte offset, header and block; or only ``fault``, for which it is rejected.
 
     The header is the original without empty lines in it, and with one length, that of the block.
+    Where it is made of that of another format, ``original`` are the bytes of the record in that.
+    ``is_cut`` is the last one of compressed data that is cut short, as far as it is there.
     """
 
     offset: int
@@ -72,6 +74,15 @@ class Record(NamedTuple):
     block: bytes = b""
     fault: str | None = None
     rest_of_file: bool = False
+    original: bytes | None = None
+    is_cut: bool = False
+
+    @property
+    def content(self) -> bytes:
+        """The record as it is kept."""
+        if self.original is not None:
+            return self.original
+        return b"".join([self.header, self.block, _RECORD_END])
 
 
 def records(
@@ -132,17 +143,17 @@ def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: 
         content.skip(len(header) - 1)
         is_followed = _find_next(content)
         if content.position >= offset + len(header) + size:
-            return _too_long(offset, max_record_bytes)
+            return too_long_record(offset, max_record_bytes)
         if not is_followed:
             content.raise_damage()
-        return _cut(offset)
+        return cut_record(offset)
     if not _is_record_end(content, len(header) + size):
         return _measured(content, offset, header, size, max_record_bytes)
     content.skip(len(header))
     if wanted and not is_too_long:
         return Record(offset, _cleaned(header), content.read(size))
     content.skip(size)
-    return _too_long(offset, max_record_bytes) if is_too_long else Record(offset)
+    return too_long_record(offset, max_record_bytes) if is_too_long else Record(offset)
 
 
 def _header(content: Content, max_bytes: int) -> bytes | None:
@@ -179,22 +190,36 @@ def _measured(
     found = content.search(_NEXT_RECORD, begin - 1, max_record_bytes)
     if found is None:
         block = content.peek_at(begin, max_record_bytes)
+        if content.is_cut_short:
+            # the last page, as far as it is there; the damage is reported after it
+            content.skip(begin + len(block))
+            return _with_length(offset, header, block[:size])._replace(is_cut=True)
         if not _find_next(content):
             content.raise_damage()
-            if _is_copied(block, size):
+            if is_copied(block, size):
                 return _with_length(offset, header, block.rstrip(b"\r\n"))
-        return _cut(offset)
+        return cut_record(offset)
     content.skip(begin)
-    block = content.read(found[0] - begin)
+    measured = measured_block(content.read(found[0] - begin), size)
+    return cut_record(offset) if measured is None else _with_length(offset, header, measured)
+
+
+def measured_block(block: bytes, size: int) -> bytes | None:
+    """Return the block of a record whose length is wrong; None if it is not counted otherwise.
+
+    Args:
+        block: What there is up to the next record.
+        size: The length that the record has.
+    """
     stripped = block.rstrip(_PADDING)
     max_size = len(block) + block.count(b"\n")
     counted = len(stripped.translate(None, _CONTINUATION_BYTES + b"\r"))
     if not counted <= size <= max_size:
-        return _cut(offset)
-    return _with_length(offset, header, block[: max(size, len(stripped))])
+        return None
+    return block[: max(size, len(stripped))]
 
 
-def _is_copied(block: bytes, size: int) -> bool:
+def is_copied(block: bytes, size: int) -> bool:
     """Return whether the last block of a file is complete, but for its line ends.
 
     Then ``size`` is the size that the block would have with CR LF at the end of all lines, of
@@ -230,11 +255,13 @@ def _with_length(offset: int, header: bytes, block: bytes) -> Record:
     return Record(offset, b"%s%d%s" % (header[:begin], len(block), header[end:]), block)
 
 
-def _cut(offset: int) -> Record:
+def cut_record(offset: int) -> Record:
+    """Return a record that has fewer bytes than its length, or another length."""
     return Record(offset, fault="is cut short, or its length is wrong")
 
 
-def _too_long(offset: int, max_record_bytes: int) -> Record:
+def too_long_record(offset: int, max_record_bytes: int) -> Record:
+    """Return a record that has more bytes than are read."""
     return Record(offset, fault=f"is longer than {max_record_bytes} bytes")
 
 
@@ -247,7 +274,7 @@ def _is_record_end(content: Content, ahead: int) -> bool:
     if not following:
         return False
     following = following[1:]
-    if following.startswith(RECORD_END):
+    if following.startswith(_RECORD_END):
         return True
     if following.strip(_LINE_ENDS) and not following.strip(_PADDING):
         # as many blanks may be within a page

@@ -79,7 +79,7 @@ def small_blocks(monkeypatch, size=16):
         patch.setattr(content, "_PLAIN_BYTES", size)
         patch.setattr(compression, "_DEFLATE_BYTES", size)
         patch.setattr(compression, "_DEFLATE_OUT_BYTES", size)
-        patch.setattr(compression, "_ZSTD_BYTES", size)
+        patch.setattr(compression, "_FRAME_BYTES", size)
         yield
 
 

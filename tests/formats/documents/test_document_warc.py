@@ -262,7 +262,9 @@ def test_a_file_cut_short_keeps_the_records_before(tmp_path, ending):
         reading = read(path)
         assert reading.texts[:2] == ["page 0", "page 1"], left
         # the last bytes of compressed data are its checksum: all of the record may be there
-        assert reading.texts[2:] in ([], ["page 2"] * (ending != "warc" and left > last - 24)), left
+        # what there is of the page
+        assert "page 2".startswith(" ".join(reading.texts[2:])), left
+        assert ending != "warc" or not reading.texts[2:], left
         assert reading.rejects.count == 1, left
 
 

@@ -1,0 +1,244 @@
+"""Find the records of ARC files, the archives of before WARC: version 1 and 2.
+
+A record is a line, its header, and a block of as many bytes as that says. A header has the fields
+of version 1, ``URL IP-address Archive-date Content-type Archive-length``, or of version 2, which
+has five more before the last. URLs may contain blanks. The first record is the version block, whose
+URL is ``filedesc://NAME``; files may be concatenated, so others may follow. Records are separated
+by line ends, of which writers leave out some or add others.
+
+Mike Burner and Brewster Kahle, *Arc File Format*, Internet Archive 1996.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mr_dedup.formats.content import Content
+from mr_dedup.formats.documents.warc_records import (
+    Record,
+    cut_record,
+    is_copied,
+    measured_block,
+    too_long_record,
+)
+
+_SCHEME = rb"[A-Za-z][A-Za-z0-9+.-]{1,20}:"
+
+MEMBER_BEGIN = rb"\s{0,8}" + _SCHEME + rb"[^\s]{2}"
+"""How the content of a gzip member begins that begins with a record."""
+
+_FILE_SCHEME = b"filedesc:"
+
+_MAX_HEADER_BYTES = 1 << 13
+"""Bytes of the longest header: URLs of crawlers have 2,000 at most."""
+
+_IP = rb"(?P<ip>[0-9.]{7,15}|[0-9A-Fa-f.:]*:[0-9A-Fa-f.:]*|-|0)"
+_REST = rb"(?P<rest>(?:[^\n]* )?)(?P<length>[0-9]{1,18}) {0,4}\r?\n"
+_HEADER = re.compile(
+    rb"(?P<url>" + _SCHEME + rb"[^\n]*?) " + _IP + rb" (?P<date>[0-9]{8,17}) " + _REST
+)
+_LINE = re.compile(rb"\n(?=" + _SCHEME + rb")")
+_USUAL_SCHEME = re.compile(rb"(?:https?|ftp|dns|whois|filedesc):")
+_LINE_END = re.compile(rb"\n")
+_HTTP = re.compile(rb"(?:HTTP/[0-9.]+|ICY)[ \t]+[0-9]{3}", re.IGNORECASE)
+
+_SCAN_BYTES = 1 << 16
+_MAX_MARK_BYTES = 64
+_SEPARATORS = b"\r\n\0"
+_FIELDS_OF_VERSION_2 = 6
+"""Fields between the date and the length: the type of the content, and five more."""
+
+_VERSION_BLOCK = {
+    1: b"1 0 mr_dedup\nURL IP-address Archive-date Content-type Archive-length\n",
+    2: b"2 0 mr_dedup\nURL IP-address Archive-date Content-type Result-code Checksum Location "
+    b"Offset Filename Archive-length\n",
+}
+
+
+def is_arc(content: Content) -> bool:
+    """Return whether content begins with the header of a record of ARC."""
+    found = content.search(_LINE_END, 0, _MAX_HEADER_BYTES)
+    line = content.peek(found[1] if found else 0)
+    return line.startswith(_FILE_SCHEME) or _HEADER.match(line) is not None
+
+
+def arc_records(
+    content: Content, start: int, stop: int | None, max_record_bytes: int
+) -> Iterator[Record]:
+    """Yield the records, and the damaged ones, that begin at bytes ``start`` to ``stop``.
+
+    As ``warc_records.records``: a record has a header of WARC with the fields of its own, and its
+    bytes as ``original``. The length is trusted only if another header, the end of the content, or
+    a line end follows.
+    """
+    while True:
+        while separators := content.peek_some(_MAX_HEADER_BYTES):
+            size = len(separators) - len(separators.lstrip(_SEPARATORS))
+            content.skip(size)
+            if size < len(separators):
+                break
+        offset = content.position
+        if stop is not None and offset >= stop:
+            return
+        if not content.peek(1):
+            content.raise_damage()
+            return
+        record = _next_record(content, offset, offset >= start, max_record_bytes)
+        if content.damaged_from == offset:
+            content.raise_damage()
+        if offset >= start:
+            yield record
+
+
+def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
+    """Read the record at the position, with its data only if ``wanted``."""
+    found = content.search(_LINE_END, 0, _MAX_HEADER_BYTES)
+    line = content.peek(found[1] if found else 0)
+    header = _HEADER.match(line)
+    if header is None:
+        is_followed = _find_next(content)
+        if not is_followed:
+            content.raise_damage()
+        fault = "is not an ARC record, or its header is damaged"
+        return Record(offset, fault=fault, rest_of_file=not (offset or is_followed))
+    size = int(header["length"])
+    if len(line) + size > max_record_bytes:
+        if _is_record_end(content, len(line) + size):
+            content.skip(len(line) + size)
+        elif not _find_next(content):
+            content.raise_damage()
+        return too_long_record(offset, max_record_bytes)
+    if not _is_record_end(content, len(line) + size) and not _is_divided(content, len(line), size):
+        return _measured(content, offset, header, max_record_bytes)
+    content.skip(len(line))
+    if not wanted:
+        content.skip(size)
+        return Record(offset)
+    return _record(offset, header, content.read(size))
+
+
+def _record(offset: int, header: re.Match[bytes], block: bytes) -> Record:
+    """Return a record with a header of WARC."""
+    url, date = header["url"], header["date"].ljust(14, b"0")[:14]
+    kind = b"response" if _HTTP.match(block) else b"resource"
+    if url.startswith(_FILE_SCHEME):
+        kind = b"warcinfo"
+    declared = b"" if kind == b"response" else header["rest"].partition(b" ")[0]
+    if declared.lower() == b"no-type":
+        declared = b""
+    moment = re.sub(rb"(....)(..)(..)(..)(..)(..)", rb"\1-\2-\3T\4:\5:\6Z", date)
+    fields = (
+        (b"WARC-Type", kind), (b"WARC-Target-URI", url), (b"WARC-Date", moment),
+        (b"WARC-IP-Address", header["ip"]), (b"Content-Type", declared),
+        (b"Content-Length", b"%d" % len(block)),
+    )  # fmt: skip
+    lines = b"".join(b"%s: %s\r\n" % field for field in fields)
+    begin, end = header.span("length")
+    original = b"%s%d%s" % (header.string[:begin], len(block), header.string[end:])
+    return Record(
+        offset, b"ARC\r\n" + lines + b"\r\n", block, original=b"".join([original, block, b"\n"])
+    )
+
+
+def _measured(
+    content: Content, offset: int, header: re.Match[bytes], max_record_bytes: int
+) -> Record:
+    """Read the record at the position, the length of which is wrong, up to the next record.
+
+    As ``warc_records``: it is taken if its bytes are counted otherwise, or if it is the last one of
+    cut data.
+    """
+    begin, size = header.end(), int(header["length"])
+    found = _find_header(content, begin - 1, max_record_bytes)
+    if found is not None:
+        content.skip(begin)
+        block = measured_block(content.read(found + 1 - begin), size)
+        return cut_record(offset) if block is None else _record(offset, header, block)
+    block = content.peek_at(begin, max_record_bytes)
+    if content.is_cut_short:
+        # the last page, as far as it is there; the damage is reported after it
+        content.skip(begin + len(block))
+        return _record(offset, header, block[:size])._replace(is_cut=True)
+    if not _find_next(content):
+        content.raise_damage()
+        if is_copied(block, size):
+            return _record(offset, header, block.rstrip(b"\r\n"))
+    return cut_record(offset)
+
+
+def _is_record_end(content: Content, ahead: int) -> bool:
+    """Return whether a record may end ``ahead`` bytes after the position."""
+    if content.size is not None and content.position + ahead > content.size:
+        return False
+    # one byte before: content that ends there is truncated
+    following = content.peek_at(ahead - 1, 1 + _MAX_HEADER_BYTES)
+    if not following:
+        return False
+    following = following[1:]
+    stripped = following.lstrip(_SEPARATORS)
+    if not stripped:
+        return True
+    # without a line end before it, it may be within a header
+    is_begin = len(stripped) < len(following) or _USUAL_SCHEME.match(stripped) is not None
+    return is_begin and _HEADER.match(stripped) is not None
+
+
+def _is_divided(content: Content, begin: int, size: int) -> bool:
+    """Return whether a line end, but no record, follows a block in which no record begins."""
+    if content.peek_at(begin + size, 1) not in (b"\n", b"\r"):
+        return False
+    return _find_header(content, begin - 1, begin + size) is None
+
+
+def _find_next(content: Content) -> bool:
+    """Go to the next record, or to the end; return False at the end."""
+    # the one at the position is not searched for again
+    content.skip(1)
+    while True:
+        found = _find_header(content, 0, _SCAN_BYTES)
+        if found is not None:
+            content.skip(found + 1)
+            return True
+        # a header may begin with the last bytes
+        ahead = _SCAN_BYTES - _MAX_MARK_BYTES
+        if len(content.peek_at(ahead, 1)) == 0:
+            content.skip(ahead)
+            return False
+        content.skip(ahead)
+
+
+def _find_header(content: Content, start: int, stop: int) -> int | None:
+    """Return where the line ends before which a header begins, from the position; or None.
+
+    Args:
+        content: What is searched.
+        start, stop: From where to where that line may end.
+    """
+    while (found := content.search(_LINE, start, stop, _MAX_MARK_BYTES)) is not None:
+        start = found[1]
+        if _HEADER.match(content.peek_at(start, _MAX_HEADER_BYTES)) is not None:
+            return start - 1
+    return None
+
+
+def version_block(name: str, record: bytes) -> bytes:
+    """Return what a file begins with whose first record this is.
+
+    Args:
+        name: The name of the file.
+        record: The bytes of a record of ARC.
+
+    Returns:
+        A version block, with the version and the date of the record; empty if it is not of ARC.
+    """
+    header = _HEADER.match(record)
+    if header is None:
+        return b""
+    is_second = len(header["rest"].split()) >= _FIELDS_OF_VERSION_2
+    block = _VERSION_BLOCK[2 if is_second else 1] + b"\n"
+    more = b" 200 - - 0 %s" % name.encode(errors="replace") if is_second else b""
+    head = b"filedesc://%s 0.0.0.0 %s text/plain" % (
+        name.replace(" ", "_").encode(errors="replace"), header["date"],
+    )  # fmt: skip
+    return b"%s%s %d\n%s\n" % (head, more, len(block), block)
