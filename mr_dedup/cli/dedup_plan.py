@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mr_dedup.cli.dedup_options import is_sharded
+from mr_dedup.cli.dedup_summary import few_words_lines
+from mr_dedup.cli.document_arguments import read_options
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.sharded_plan import cost_lines, stage_lines
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.engines.resources import core_count
+from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.fetching import piece_bytes
 
 if TYPE_CHECKING:
@@ -32,6 +39,9 @@ _STORED_DOCUMENT_BYTES = 250
 
 _CACHED_FACTOR = 2
 """Bytes of memory for each byte of documents, as long as the cache has room."""
+
+_SAMPLE_FILES, _SAMPLE_BYTES = 50, 1 << 16
+"""The files of which some documents are read, and how many bytes of the texts of each."""
 
 _LINE = "{:<12} {}"
 
@@ -54,6 +64,7 @@ def print_plan(
         *_inputs(work, options),
         *_transfers(arguments, work),
         *_methods(options),
+        *_short_texts(arguments, work, options),
         *_engine(arguments, work),
         *needs,
         *_outputs(arguments, folder),
@@ -104,6 +115,36 @@ def _methods(options: DedupOptions) -> Iterator[str]:
     yield _LINE.format("methods", "; ".join(options.method_names))
     for line in recall_lines(options):
         yield _LINE.format("", line)
+
+
+def _short_texts(
+    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions
+) -> Iterator[str]:
+    """Yield a line if over half of the first documents are too short for the threshold."""
+    from mr_dedup.clusters.suspects import MIN_DOCUMENTS
+    from mr_dedup.features.token_spans import token_spans
+    from mr_dedup.formats.documents.files import DocumentFile
+    from mr_dedup.formats.documents.read import read_documents
+    from mr_dedup.formats.documents.rejects import Rejects
+
+    if options.short_words is None:
+        return
+    reading = dataclasses.replace(
+        read_options(arguments), batch_bytes=_SAMPLE_BYTES, keep_records=False, fields=()
+    )
+    counts: list[int] = []
+    for path in work.paths[:_SAMPLE_FILES]:
+        # what cannot be read is said by a run
+        with contextlib.suppress(MrDedupError):
+            file = DocumentFile.detect(path, format=arguments.format)
+            batch = next(read_documents([file], Rejects(), reading), None)
+            if batch is not None:
+                counts += np.diff(token_spans(batch.texts).offsets).tolist()
+    few = sum(0 < count < options.short_words for count in counts)
+    if len(counts) >= MIN_DOCUMENTS and 2 * few > len(counts):
+        documents = f"{few:,} of {len(counts):,} documents at the beginning of files"
+        for line in few_words_lines(documents, options):
+            yield _LINE.format("texts", line)
 
 
 def _engine(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[str]:

@@ -111,6 +111,18 @@ def are_short(summary: StageSummary) -> bool:
     return is_some and 2 * summary.get("documents_of_few_words", 0) > documents
 
 
+def few_words_lines(documents: str, options: DedupOptions) -> Iterator[str]:
+    """Yield a line on these documents, which are too short for the threshold, and what to do."""
+    if options.verify is not None:
+        yield (
+            f"{documents} have fewer than {options.short_words} words, of which two cannot differ "
+            f"at a similarity of {options.verify.threshold:g} by shingles of "
+            f"{options.compared_by.described_shingles}; for titles and other short texts give "
+            "--shingles words:1 or characters:4, or --verify contained:C; records with fields are "
+            "for packages such as splink and recordlinkage"
+        )
+
+
 class Made(NamedTuple):
     """What a summary says of a result."""
 
@@ -210,15 +222,9 @@ def warning_lines(
     warnings: Warnings, summary: StageSummary, options: DedupOptions
 ) -> Iterator[str]:
     """Yield a line for each kind of what the user should look at."""
-    if are_short(summary) and options.verify is not None:
-        yield (
-            f"{summary['documents_of_few_words']:,} of {summary['documents_read']:,} documents "
-            f"have fewer than {options.short_words} words, of which two cannot differ at a "
-            f"similarity of {options.verify.threshold:g} by shingles of "
-            f"{options.compared_by.described_shingles}; for titles and other short texts give "
-            "--shingles words:1 or characters:4, or --verify contained:C; records with fields are "
-            "for packages such as splink and recordlinkage"
-        )
+    if are_short(summary):
+        few, documents = summary["documents_of_few_words"], summary["documents_read"]
+        yield from few_words_lines(f"{few:,} of {documents:,} documents", options)
     cut_share = summary.get("html_cut_share", 0.0)
     if number := warnings["template_clusters"]:
         first = warnings["template_clusters_listed"][0]

@@ -153,3 +153,22 @@ def test_an_unfinished_run_is_not_forgotten_by_a_plan(tree, capfd, monkeypatch):
     assert printed["fingerprint:"] != "done, is not run again"
     assert files_of(tree) == before
     done(capfd, path, "-o", tree / "out", "--resume")
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_the_plan_says_that_texts_are_short(tree, capfd, engine):
+    titles = [{"id": str(n), "text": f"The title of book {n}"} for n in range(30)]
+    path = write_jsonl(tree / "titles.jsonl", titles)
+    arguments = [path, "-o", tree / "out", "-r", engine]
+    said = plan(capfd, *arguments)["texts"]
+    assert said.startswith("30 of 30 documents at the beginning of files have fewer than 56 words")
+    assert "--shingles words:1 or characters:4" in said
+    assert "texts" not in plan(capfd, *arguments, "--shingles", "characters:4")
+    assert list((tree / "tmp").iterdir()) == []
+    write_jsonl(tree / "few.jsonl", titles[:19])
+    assert "texts" not in plan(capfd, tree / "few.jsonl", "-o", tree / "out", "-r", engine)
+    long = [{"id": str(n), "text": f"word{n} " * 60} for n in range(16)]
+    write_jsonl(tree / "mixed.jsonl", [*titles[:15], *long])
+    assert "texts" not in plan(capfd, tree / "mixed.jsonl", "-o", tree / "out", "-r", engine)
+    (tree / "bad.jsonl").write_text("no json\n" * 30)
+    assert "texts" not in plan(capfd, tree / "bad.jsonl", "-o", tree / "out", "-r", engine)
