@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.rejects import SKIP_PHRASES
 from mr_dedup.jobs.shares import Share
 from mr_dedup.pipeline.summary import StageSummary, Warnings
@@ -27,7 +28,7 @@ class Run(NamedTuple):
             not compared.
         is_containment: whether that is the share of the shingles of the dropped text that the kept
             one has, not their Jaccard index.
-        shingles: what texts are compared by.
+        shingles: the unit and length of what texts are compared by, in words; empty if unknown.
         version: the version of mr_dedup.
         recalls: names of methods, and the probability that each finds a pair of ``similarity``.
         made: when the report was made, in UTC; None if that is not known.
@@ -57,13 +58,14 @@ def run_of(options: Sequence[tuple[str, str]], summary: StageSummary) -> Run:
     runs have equal reports.
     """
     said = dict(options)
+    shingles = said.get("shingles", "")
     measure, _, similarity = said.get("verify", "off").rpartition(":")
     return Run(
         documents=said.get("documents", ""),
         methods=said.get("methods", ""),
         keep=said.get("keep", ""),
         similarity=None if similarity == "off" else similarity,
-        shingles=said.get("shingles", ""),
+        shingles=FeatureOptions.parse(shingles, "binary").described_shingles if shingles else "",
         version=said.get("mr_dedup", ""),
         recalls=[(each["method"], each["recall"]) for each in summary["expected_recalls"]],
         made=made_now(),
