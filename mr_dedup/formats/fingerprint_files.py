@@ -26,7 +26,6 @@ from mr_dedup.files.outputs import write_fully
 from mr_dedup.formats import longs, text
 from mr_dedup.formats.batches import regrouped
 from mr_dedup.formats.compression import (
-    COMPRESSION_OF_SUFFIX,
     Compression,
     compression_by_suffix,
     decompressed_file,
@@ -287,10 +286,9 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
     ending = suffix_inside(name)
     if ending not in _FORMAT_OF_ENDING:
         known = ", ".join(_FORMAT_OF_ENDING)
-        packings = " or ".join(COMPRESSION_OF_SUFFIX)
         raise UnknownFormatError(
             f"{os.fspath(name)}: the format is not known by its ending "
-            f"({known}, each but .parquet perhaps with {packings} after it)"
+            f"({known}, each but .parquet perhaps with .gz, .zst or .lz4 after it)"
         )
     if compression_by_suffix(name) and _FORMAT_OF_ENDING[ending] == "parquet":
         raise _compressed_parquet(name)
