@@ -151,7 +151,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default 50)")  # fmt: skip
     add("--passages", choices=("alone", "with-question", "ignore"), default="with-question",
         help="alone: a passage counts without its question; with-question: it does not; ignore: "
-        "passages are not looked for (default with-question)")  # fmt: skip
+        "those of items with a question are not looked for (default with-question)")  # fmt: skip
     add_reading_arguments(parser)
     add_runner_arguments(parser, "decontaminate", reduces=False, leaves=False)
 

@@ -1,9 +1,10 @@
 """Compressed data: one table of suffixes, one registry of codecs, for all that is read or written.
 
 Decompression streams: memory is bounded by a piece of output, 256 KB for DEFLATE and Brotli, 32 MB
-for zstd and the window of the frame, 4 MB for lz4. Everything before damage is returned before it
-is raised; the libraries' own readers drop it, or accept a truncated file. DEFLATE is by zlib-ng,
-which compresses text 2.4 times and decompresses it 2 times as fast as zlib, to files 3 % larger.
+for zstd and the window of the frame, 4 MB for lz4. Everything before damage, of lz4 but for a
+block, is returned before it is raised; the libraries' own readers drop it, or accept a truncated
+file. DEFLATE is by zlib-ng, which compresses text 2.4 times and decompresses it 2 times as fast as
+zlib, to files 3 % larger.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _WARC = b"WARC/"
 as WARC 1.1 says in annex D, however the input was: other programs find no others. So are those of
 ARC, whose files begin with a version block."""
 
-_ARC = ".arc"
+_ARCHIVES = (".warc", ".wet", ".arc")
 
 Written = Callable[[str, int, int], None]
 """Is called with a file, the number of a record in it, and how many were written from there on."""
@@ -106,12 +106,13 @@ class KeptDocuments:
             path = self._begin(source)
             compression = compression_by_suffix(path)
             first = content[edges[0] : edges[1]].tobytes()
-            is_arc = suffix_inside(path) == _ARC
-            is_archive = is_arc or first.startswith(_WARC)
+            is_known = suffix_inside(path) in _ARCHIVES
+            block = version_block(path.name, first) if is_known else b""
+            is_archive = block or first.startswith(_WARC)
             self._members = compression if is_archive else None
             packing = _packing(path, None if is_archive else compression)
             self._records = self._open.enter_context(packing)
-            if is_arc and (block := version_block(path.name, first)):
+            if block:
                 packed = compressed(memoryview(block), compression) if compression else block
                 self._records.write(packed)
         if self._members is None:

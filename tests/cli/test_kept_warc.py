@@ -7,6 +7,8 @@ import hashlib
 import itertools
 import json
 import random
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -144,13 +146,15 @@ def test_old_line_ends_and_odd_fields(tmp_path, capfd):
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("engine", ["memory", "local"])
-def test_kept_arc_is_arc_to_another_program(tmp_path, capfd, version, suffix, engine):
+@pytest.mark.parametrize(
+    ("engine", "name"), [("memory", "a.arc"), ("local", "a.arc"), ("memory", "a.warc")]
+)
+def test_kept_arc_is_arc_to_another_program(tmp_path, capfd, version, suffix, engine, name):
     pages = [test_document_arc.page(number // 2, version) for number in range(8)]
     records = [test_document_arc.version_block(version), *pages]
     pack = PACK[suffix]
-    (tmp_path / f"a.arc{suffix}").write_bytes(b"".join(map(pack, records)))
-    arguments = [tmp_path / f"a.arc{suffix}", "-o", tmp_path / "out", "-r", engine]
+    (tmp_path / f"{name}{suffix}").write_bytes(b"".join(map(pack, records)))
+    arguments = [tmp_path / f"{name}{suffix}", "-o", tmp_path / "out", "-r", engine]
     Command("dedup").done(capfd, *arguments)
     (path,) = (tmp_path / "out" / "documents").iterdir()
     with path.open("rb") as file:
@@ -174,3 +178,17 @@ def test_wat_is_refused_by_what_it_is(tmp_path, capfd):
     code, _, err = Command("dedup")(capfd, tmp_path / "a.warc.wat.gz", "-o", tmp_path / "out")
     assert code == 2
     assert "WAT has metadata of pages and not their texts; read the WARC or WET files" in err
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_arc_by_standard_input_is_called_so(tmp_path, suffix):
+    records = [test_document_arc.version_block(), *map(test_document_arc.page, range(3))]
+    command = [sys.executable, "-m", "mr_dedup", "dedup", "-", "-o", str(tmp_path / "out")]
+    subprocess.run(
+        command, input=b"".join(map(PACK[suffix], records)), check=True, capture_output=True
+    )
+    (path,) = (tmp_path / "out" / "documents").iterdir()
+    assert path.name == f"stdin.arc{suffix}"
+    content = gzip.decompress(path.read_bytes()) if suffix else path.read_bytes()
+    assert content.startswith(b"filedesc://stdin.arc")
+    assert content.endswith(b"".join(records[1:]))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents.warc_records import (
@@ -33,13 +34,20 @@ _FILE_SCHEME = b"filedesc:"
 _MAX_HEADER_BYTES = 1 << 13
 """Bytes of the longest header: URLs of crawlers have 2,000 at most."""
 
-_IP = rb"(?P<ip>[0-9.]{7,15}|[0-9A-Fa-f.:]*:[0-9A-Fa-f.:]*|-|0)"
-_REST = rb"(?P<rest>(?:[^\n]* )?)(?P<length>[0-9]{1,18}) {0,4}\r?\n"
-_HEADER = re.compile(
-    rb"(?P<url>" + _SCHEME + rb"[^\n]*?) " + _IP + rb" (?P<date>[0-9]{8,17}) " + _REST
+_DATE = rb" (?P<date>[0-9]{8,17}) "
+_ADDRESS = re.compile(
+    rb" (?P<ip>-|0|(?=[0-9A-Fa-f\[]{0,46}[.:])\[?[0-9A-Fa-f.:]{2,45}(?:%[0-9A-Za-z]{1,16})?\]?)"
+    + _DATE
 )
+_NAME = re.compile(rb" (?P<ip>[^ \n]{1,64})" + _DATE)
+"""What some crawlers wrote instead of an address: a name of a host, or of none."""
+
+_LENGTH = re.compile(rb" (?P<length>[0-9]{1,18}) {0,4}\r?\n\Z")
+_BEGIN = re.compile(_SCHEME)
 _LINE = re.compile(rb"\n(?=" + _SCHEME + rb")")
-_USUAL_SCHEME = re.compile(rb"(?:https?|ftp|dns|whois|filedesc):")
+_USUAL_SCHEME = re.compile(
+    rb"(?:https?|ftp|dns|whois|filedesc|gopher|nntp|news|mailto|file|rtsp|mms|wais|telnet):"
+)
 _LINE_END = re.compile(rb"\n")
 _HTTP = re.compile(rb"(?:HTTP/[0-9.]+|ICY)[ \t]+[0-9]{3}", re.IGNORECASE)
 
@@ -56,11 +64,43 @@ _VERSION_BLOCK = {
 }
 
 
+class _Header(NamedTuple):
+    """The header of a record: its line, the fields, and where in the line the length is."""
+
+    line: bytes
+    url: bytes
+    ip: bytes
+    date: bytes
+    rest: list[bytes]
+    length: int
+    span: tuple[int, int]
+
+
+def _header_of(beginning: bytes, is_known: bool = False) -> _Header | None:
+    """Return the header that these bytes begin with; linear in them.
+
+    Args:
+        beginning: The bytes of a line, and others after it.
+        is_known: Whether a record must begin here, whatever its address.
+    """
+    line = beginning[: beginning.find(b"\n") + 1]
+    end = _LENGTH.search(line, max(0, len(line) - 32))
+    if end is None or _BEGIN.match(line) is None:
+        return None
+    found = _ADDRESS.search(line) or (_NAME.search(line) if is_known else None)
+    if found is None or found.end() > end.start() + 1:
+        return None
+    fields = line[found.end() : end.start()].split()
+    span = end.span("length")
+    return _Header(
+        line, line[: found.start()], found["ip"], found["date"], fields, int(end["length"]), span
+    )
+
+
 def is_arc(content: Content) -> bool:
     """Return whether content begins with the header of a record of ARC."""
-    found = content.search(_LINE_END, 0, _MAX_HEADER_BYTES)
-    line = content.peek(found[1] if found else 0)
-    return line.startswith(_FILE_SCHEME) or _HEADER.match(line) is not None
+    beginning = content.peek(_MAX_HEADER_BYTES).lstrip(b"\r\n \t")
+    return beginning.startswith(_FILE_SCHEME) or _header_of(beginning) is not None
 
 
 def arc_records(
@@ -94,15 +134,14 @@ def arc_records(
 def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
     """Read the record at the position, with its data only if ``wanted``."""
     found = content.search(_LINE_END, 0, _MAX_HEADER_BYTES)
-    line = content.peek(found[1] if found else 0)
-    header = _HEADER.match(line)
+    header = _header_of(content.peek(found[1] if found else 0), is_known=True)
     if header is None:
         is_followed = _find_next(content)
         if not is_followed:
             content.raise_damage()
         fault = "is not an ARC record, or its header is damaged"
         return Record(offset, fault=fault, rest_of_file=not (offset or is_followed))
-    size = int(header["length"])
+    line, size = header.line, header.length
     if len(line) + size > max_record_bytes:
         if _is_record_end(content, len(line) + size):
             content.skip(len(line) + size)
@@ -118,38 +157,36 @@ def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: 
     return _record(offset, header, content.read(size))
 
 
-def _record(offset: int, header: re.Match[bytes], block: bytes) -> Record:
+def _record(offset: int, header: _Header, block: bytes) -> Record:
     """Return a record with a header of WARC."""
-    url, date = header["url"], header["date"].ljust(14, b"0")[:14]
+    url, date = header.url, header.date.ljust(14, b"0")[:14]
     kind = b"response" if _HTTP.match(block) else b"resource"
     if url.startswith(_FILE_SCHEME):
         kind = b"warcinfo"
-    declared = b"" if kind == b"response" else header["rest"].partition(b" ")[0]
+    declared = b"" if kind == b"response" or not header.rest else header.rest[0]
     if declared.lower() == b"no-type":
         declared = b""
     moment = re.sub(rb"(....)(..)(..)(..)(..)(..)", rb"\1-\2-\3T\4:\5:\6Z", date)
     fields = (
         (b"WARC-Type", kind), (b"WARC-Target-URI", url), (b"WARC-Date", moment),
-        (b"WARC-IP-Address", header["ip"]), (b"Content-Type", declared),
+        (b"WARC-IP-Address", header.ip), (b"Content-Type", declared),
         (b"Content-Length", b"%d" % len(block)),
     )  # fmt: skip
     lines = b"".join(b"%s: %s\r\n" % field for field in fields)
-    begin, end = header.span("length")
-    original = b"%s%d%s" % (header.string[:begin], len(block), header.string[end:])
+    begin, end = header.span
+    original = b"%s%d%s" % (header.line[:begin], len(block), header.line[end:])
     return Record(
         offset, b"ARC\r\n" + lines + b"\r\n", block, original=b"".join([original, block, b"\n"])
     )
 
 
-def _measured(
-    content: Content, offset: int, header: re.Match[bytes], max_record_bytes: int
-) -> Record:
+def _measured(content: Content, offset: int, header: _Header, max_record_bytes: int) -> Record:
     """Read the record at the position, the length of which is wrong, up to the next record.
 
     As ``warc_records``: it is taken if its bytes are counted otherwise, or if it is the last one of
     cut data.
     """
-    begin, size = header.end(), int(header["length"])
+    begin, size = len(header.line), header.length
     found = _find_header(content, begin - 1, max_record_bytes)
     if found is not None:
         content.skip(begin)
@@ -181,13 +218,16 @@ def _is_record_end(content: Content, ahead: int) -> bool:
         return True
     # without a line end before it, it may be within a header
     is_begin = len(stripped) < len(following) or _USUAL_SCHEME.match(stripped) is not None
-    return is_begin and _HEADER.match(stripped) is not None
+    return is_begin and _header_of(stripped, is_known=True) is not None
 
 
 def _is_divided(content: Content, begin: int, size: int) -> bool:
-    """Return whether a line end, but no record, follows a block in which no record begins."""
-    if content.peek_at(begin + size, 1) not in (b"\n", b"\r"):
+    """Return whether a line end follows a block, and a URL, or no record begins in the block."""
+    following = content.peek_at(begin + size, _MAX_MARK_BYTES)
+    if following[:1] not in (b"\n", b"\r"):
         return False
+    if _BEGIN.match(following.lstrip(_SEPARATORS)):
+        return True
     return _find_header(content, begin - 1, begin + size) is None
 
 
@@ -217,7 +257,7 @@ def _find_header(content: Content, start: int, stop: int) -> int | None:
     """
     while (found := content.search(_LINE, start, stop, _MAX_MARK_BYTES)) is not None:
         start = found[1]
-        if _HEADER.match(content.peek_at(start, _MAX_HEADER_BYTES)) is not None:
+        if _header_of(content.peek_at(start, _MAX_HEADER_BYTES)) is not None:
             return start - 1
     return None
 
@@ -232,13 +272,12 @@ def version_block(name: str, record: bytes) -> bytes:
     Returns:
         A version block, with the version and the date of the record; empty if it is not of ARC.
     """
-    header = _HEADER.match(record)
+    header = _header_of(record)
     if header is None:
         return b""
-    is_second = len(header["rest"].split()) >= _FIELDS_OF_VERSION_2
+    is_second = len(header.rest) >= _FIELDS_OF_VERSION_2
     block = _VERSION_BLOCK[2 if is_second else 1] + b"\n"
-    more = b" 200 - - 0 %s" % name.encode(errors="replace") if is_second else b""
-    head = b"filedesc://%s 0.0.0.0 %s text/plain" % (
-        name.replace(" ", "_").encode(errors="replace"), header["date"],
-    )  # fmt: skip
-    return b"%s%s %d\n%s\n" % (head, more, len(block), block)
+    shown = name.replace(" ", "_").encode(errors="replace")
+    more = b" 200 - - 0 %s" % shown if is_second else b""
+    head = b"filedesc://%s 0.0.0.0 %s text/plain%s" % (shown, header.date, more)
+    return b"%s %d\n%s\n" % (head, len(block), block)

@@ -48,15 +48,18 @@ def spool_standard_input(
                 file.write(piece)
         with path.open("rb") as file:
             compression = compression_by_magic(file.read(8))
-    if format is None:
+    begin = b""
+    if format in (None, "warc"):
         with open_content(path, "standard input", compression) as content:
             begin = content.peek(8)
+    if format is None:
         format = "warc" if begin.startswith((b"WARC/", b"filedesc")) else "jsonl"
         if compression is None and begin.startswith(b"PAR1"):
             format = "parquet"
     if format == "parquet":
         compression = None
-    ending = _SUFFIXES[format] + (SUFFIX_OF_COMPRESSION[compression] if compression else "")
+    suffix = ".arc" if begin == b"filedesc" else _SUFFIXES[format]
+    ending = suffix + (SUFFIX_OF_COMPRESSION[compression] if compression else "")
     names = itertools.chain([f"stdin{ending}"], (f"stdin-{n}{ending}" for n in itertools.count(2)))
     name = next(name for name in names if name not in used_names)
     with _copying_to(folder):

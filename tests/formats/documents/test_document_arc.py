@@ -83,12 +83,14 @@ def test_what_is_no_page_is_skipped(tmp_path):
     "url",
     [
         b"http://example.com/a b?c=d e",
-        b"http://example.com/1.2.3.4 x 20010101 y",
+        b"http://example.com/1.2.3.4 x 2001 y",
         b"https://[2001:db8::1]/ \xff",
         b"http://example.com/" + b"x" * 3000,
     ],
 )
-@pytest.mark.parametrize("ip", [b"192.0.2.1", b"2001:db8::1", b"0.0.0.0", b"-"])
+@pytest.mark.parametrize(
+    "ip", [b"192.0.2.1", b"2001:db8::1", b"[::1]", b"fe80::1%eth0", b"0.0.0.0", b"-", b"no-ip"]
+)
 @pytest.mark.parametrize("version", [1, 2])
 def test_urls_and_addresses(tmp_path, url, ip, version):
     block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>text"
@@ -191,6 +193,37 @@ def test_after_a_damaged_member_reading_goes_on_with_the_next(tmp_path):
     path.write_bytes(b"".join(members))
     reading = read(path)
     assert reading.texts == ["page 1", "page 3"]
+    assert reading.rejects.count == 1
+
+
+def test_a_page_that_quotes_records_before_a_damaged_one(tmp_path):
+    quoting = page(1, text=b"\n" + page(7) + page(8))
+    bad = page(2).replace(b"192.0.2.1 2001", b"nowhere x")
+    reading = read(write(tmp_path, version_block(), quoting, bad, page(3)))
+    assert reading.ids == ["http://example.com/1", "http://example.com/3"]
+    assert reading.rejects.count == 1
+
+
+@pytest.mark.parametrize("before", [b"\n", b"\r\n\r\n"])
+def test_line_ends_before_the_first_record(tmp_path, before):
+    reading = read(write(tmp_path, before, version_block(), page(1), page(2)))
+    assert reading.texts == ["page 1", "page 2"]
+
+
+def test_records_of_other_protocols_without_a_line_end_between(tmp_path):
+    urls = (b"http://a/", b"gopher://b/", b"nntp://c/", b"https://d/")
+    records = [record(url, b"a text", type=b"text/plain")[:-1] for url in urls]
+    reading = read(write(tmp_path, version_block(), *records))
+    assert reading.ids == [url.decode() for url in urls]
+
+
+@pytest.mark.parametrize(
+    "line", [b"http://e/ " + b":" * 8000, b"http://e/ " + b"- 20010101 " * 740, b"a:" * 4000]
+)
+def test_lines_that_are_nearly_headers_take_linear_work(tmp_path, line):
+    bad = (line + b"x\n") * 200
+    reading = read(write(tmp_path, version_block(), page(1), bad, page(2)))
+    assert reading.texts == ["page 1", "page 2"]
     assert reading.rejects.count == 1
 
 
