@@ -146,7 +146,8 @@ def _decompressed_once(
     """Return how the body is compressed, None if it is not, and its content."""
     tolerated: tuple[type[FormatError], ...]
     found = compression_by_magic(body)
-    if found is not None:
+    # lz4 is no content coding of HTTP: such a body is a file
+    if found is not None and found != "lz4":
         try:
             return found, _decompressed(
                 body, found, max_bytes, (CutShortError, TrailingDataError, ChecksumError)
