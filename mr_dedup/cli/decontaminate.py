@@ -9,7 +9,8 @@ Parquet files.
 
 A document counts as contaminated if it has a question as a whole, but for punctuation and case, or
 if the coverage of the question is at least --min-coverage: the share of its tokens, rare ones
-weighing more, that the document has in their order. Also if it has a passage so.
+weighing more, that the document has in their order. What other questions have too is not enough,
+nor is a question of fewer than 8 tokens without its answer, or a passage without its question.
 docs/methods/decontamination.md has the rules.
 
 With --action drop OUT also has documents/, those that are not contaminated, and dropped/; with
@@ -142,8 +143,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--min-coverage-with-answer", type=similarity_argument, default=0.7, metavar="SHARE",
         help="the same of a question whose answer follows (default 0.7)")  # fmt: skip
     add("--max-edits", type=float, default=0.3, metavar="SHARE",
-        help="the most tokens that are deleted, inserted or changed, as a share of those of the "
-        "text (default 0.3; 0: only whole texts count)")  # fmt: skip
+        help="the most tokens that are deleted or changed, and runs of inserted ones, as a share "
+        "of the tokens of the text (default 0.3; 0: only whole texts count)")  # fmt: skip
     add("--min-tokens", type=positive, default=5, metavar="N",
         help="do not look for questions and passages of fewer tokens (default 5)")  # fmt: skip
     add("--answer-window", type=int, default=50, metavar="N",

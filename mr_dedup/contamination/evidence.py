@@ -18,7 +18,7 @@ from mr_dedup.contamination.kernels import ItemTable
 from mr_dedup.kernels.unsigned import FACTORS
 
 OWN_TOKENS = 3
-"""Tokens of an n-gram by which questions are told from each other."""
+"""Tokens of an n-gram. One that no other question has shows which question a document has."""
 
 _PRESENT_TOKENS = 2
 """A token is there with one of its neighbours: by itself a common word is anywhere."""
@@ -68,15 +68,15 @@ def evidence_of(
         return Evidence(0.0, 0.0, 0.0)
     has_gram = np.isin(_grams(question, OWN_TOKENS), _grams(found, OWN_TOKENS))
     has_pair = np.isin(_grams(question, _PRESENT_TOKENS), _grams(found, _PRESENT_TOKENS))
-    is_there = _covered(has_gram, OWN_TOKENS), _covered(has_pair, _PRESENT_TOKENS)[: question.size]
+    is_there = _covered(has_pair, _PRESENT_TOKENS)
     begins = is_own[: has_gram.size]
     own = _covered(begins, OWN_TOKENS)
     of_last = own[last:] if own[last:].any() else np.ones(question.size - last, bool)
-    last_sentence = float(is_there[1][last:][of_last].mean())
+    last_sentence = float(is_there[last:][of_last].mean())
     own_of_last = has_gram[last:][begins[last:]]
     if own_of_last.size >= _MANY_GRAMS and not own_of_last.any():
         last_sentence = 0.0
-    return Evidence(float(has_gram[begins].mean()), float(is_there[1][own].mean()), last_sentence)
+    return Evidence(float(has_gram[begins].mean()), float(is_there[own].mean()), last_sentence)
 
 
 def _grams(hashes: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:

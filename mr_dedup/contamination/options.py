@@ -20,8 +20,8 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         min_coverage: The smallest share of the weight of a question or passage.
         with_answer: The same of a question whose answer follows.
-        max_edits: The largest number of deleted, inserted and changed tokens, as a share of those
-            of the text.
+        max_edits: The largest number of deleted and changed tokens, and of runs of inserted ones,
+            as a share of the tokens of the text.
         min_tokens: Texts of fewer tokens are not judged.
         near_tokens: Texts of fewer tokens count only where all of it is there, with an answer.
         sure_tokens: Of texts of fewer tokens, not all of which is there, more must be there.

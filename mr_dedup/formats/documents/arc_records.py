@@ -12,13 +12,14 @@ Mike Burner and Brewster Kahle, *Arc File Format*, Internet Archive 1996.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents.warc_records import (
+    MAX_MARK_BYTES,
     Record,
     cut_record,
+    go_to_next,
     is_copied,
     measured_block,
     too_long_record,
@@ -51,8 +52,6 @@ _USUAL_SCHEME = re.compile(
 _LINE_END = re.compile(rb"\n")
 _HTTP = re.compile(rb"(?:HTTP/[0-9.]+|ICY)[ \t]+[0-9]{3}", re.IGNORECASE)
 
-_SCAN_BYTES = 1 << 16
-_MAX_MARK_BYTES = 64
 _SEPARATORS = b"\r\n\0"
 _FIELDS_OF_VERSION_2 = 6
 """Fields between the date and the length: the type of the content, and five more."""
@@ -103,36 +102,12 @@ def is_arc(content: Content) -> bool:
     return beginning.startswith(_FILE_SCHEME) or _header_of(beginning) is not None
 
 
-def arc_records(
-    content: Content, start: int, stop: int | None, max_record_bytes: int
-) -> Iterator[Record]:
-    """Yield the records, and the damaged ones, that begin at bytes ``start`` to ``stop``.
+def read_arc_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
+    """Read the record of ARC at the position, with its data only if ``wanted``.
 
-    As ``warc_records.records``: a record has a header of WARC with the fields of its own, and its
-    bytes as ``original``. The length is trusted only if another header, the end of the content, or
-    a line end follows.
+    It has a header of WARC with the fields of its own, and its bytes as ``original``. Its length is
+    trusted only if another header, the end of the content, or a line end follows.
     """
-    while True:
-        while separators := content.peek_some(_MAX_HEADER_BYTES):
-            size = len(separators) - len(separators.lstrip(_SEPARATORS))
-            content.skip(size)
-            if size < len(separators):
-                break
-        offset = content.position
-        if stop is not None and offset >= stop:
-            return
-        if not content.peek(1):
-            content.raise_damage()
-            return
-        record = _next_record(content, offset, offset >= start, max_record_bytes)
-        if content.damaged_from == offset:
-            content.raise_damage()
-        if offset >= start:
-            yield record
-
-
-def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
-    """Read the record at the position, with its data only if ``wanted``."""
     found = content.search(_LINE_END, 0, _MAX_HEADER_BYTES)
     header = _header_of(content.peek(found[1] if found else 0), is_known=True)
     if header is None:
@@ -223,7 +198,7 @@ def _is_record_end(content: Content, ahead: int) -> bool:
 
 def _is_divided(content: Content, begin: int, size: int) -> bool:
     """Return whether a line end follows a block, and a URL, or no record begins in the block."""
-    following = content.peek_at(begin + size, _MAX_MARK_BYTES)
+    following = content.peek_at(begin + size, MAX_MARK_BYTES)
     if following[:1] not in (b"\n", b"\r"):
         return False
     if _BEGIN.match(following.lstrip(_SEPARATORS)):
@@ -235,17 +210,12 @@ def _find_next(content: Content) -> bool:
     """Go to the next record, or to the end; return False at the end."""
     # the one at the position is not searched for again
     content.skip(1)
-    while True:
-        found = _find_header(content, 0, _SCAN_BYTES)
-        if found is not None:
-            content.skip(found + 1)
-            return True
-        # a header may begin with the last bytes
-        ahead = _SCAN_BYTES - _MAX_MARK_BYTES
-        if len(content.peek_at(ahead, 1)) == 0:
-            content.skip(ahead)
-            return False
-        content.skip(ahead)
+
+    def find(stop: int) -> int | None:
+        found = _find_header(content, 0, stop)
+        return None if found is None else found + 1
+
+    return go_to_next(content, find)
 
 
 def _find_header(content: Content, start: int, stop: int) -> int | None:
@@ -255,7 +225,7 @@ def _find_header(content: Content, start: int, stop: int) -> int | None:
         content: What is searched.
         start, stop: From where to where that line may end.
     """
-    while (found := content.search(_LINE, start, stop, _MAX_MARK_BYTES)) is not None:
+    while (found := content.search(_LINE, start, stop, MAX_MARK_BYTES)) is not None:
         start = found[1]
         if _header_of(content.peek_at(start, _MAX_HEADER_BYTES)) is not None:
             return start - 1

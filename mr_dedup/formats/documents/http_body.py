@@ -146,7 +146,7 @@ def _decompressed_once(
     """Return how the body is compressed, None if it is not, and its content."""
     tolerated: tuple[type[FormatError], ...]
     found = compression_by_magic(body)
-    # lz4 is no content coding of HTTP: such a body is a file
+    # HTTP has no coding lz4: a body that begins so is a binary file, not a compressed page
     if found is not None and found != "lz4":
         try:
             return found, _decompressed(

@@ -9,7 +9,7 @@ from functools import partial
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents.arc_records import MEMBER_BEGIN as ARC_BEGIN
-from mr_dedup.formats.documents.arc_records import arc_records, is_arc
+from mr_dedup.formats.documents.arc_records import is_arc, read_arc_record
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.binary_files import is_binary
 from mr_dedup.formats.documents.encoding import encoding_of
@@ -19,7 +19,7 @@ from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, SkipReason
 from mr_dedup.formats.documents.warc_records import MEMBER_BEGIN as WARC_BEGIN
-from mr_dedup.formats.documents.warc_records import Record, records
+from mr_dedup.formats.documents.warc_records import Record, read_warc_record, records
 
 MEMBER_BEGIN = re.compile(WARC_BEGIN + b"|" + ARC_BEGIN)
 """How the content of a gzip member begins that begins with a record."""
@@ -92,10 +92,10 @@ def _resumed_records(
     content: Content, start: int, stop: int | None, options: ReadOptions, report: Report
 ) -> Iterator[Record]:
     """Yield as ``records``; report damage and resume after it, if records follow."""
-    find = arc_records if is_arc(content) else records
+    read_record = read_arc_record if is_arc(content) else read_warc_record
     while True:
         try:
-            yield from find(content, start, stop, options.max_record_bytes)
+            yield from records(content, start, stop, options.max_record_bytes, read_record)
             return
         except FormatError as error:
             if options.strict or not content.resume():

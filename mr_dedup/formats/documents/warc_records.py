@@ -12,7 +12,7 @@ record has no length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mr_dedup.formats.content import Content
@@ -57,7 +57,9 @@ _TRAILER_BYTES = 16
 _MAX_TRAILING_LINES = 4
 _BLANK_BYTES = 1 << 12
 _SCAN_BYTES = 1 << 16
-_MAX_MARK_BYTES = 64
+MAX_MARK_BYTES = 64
+"""Bytes of the longest mark by which a record is found."""
+
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
@@ -85,14 +87,28 @@ class Record(NamedTuple):
         return b"".join([self.header, self.block, _RECORD_END])
 
 
+ReadRecord = Callable[[Content, int, bool, int], Record]
+"""Reads the record at the position, which is given too, with its data only if wanted, and of so
+many bytes at most."""
+
+
 def records(
-    content: Content, start: int, stop: int | None, max_record_bytes: int
+    content: Content,
+    start: int,
+    stop: int | None,
+    max_record_bytes: int,
+    read_record: ReadRecord,
 ) -> Iterator[Record]:
     """Yield the records, and the damaged ones, that begin at bytes ``start`` to ``stop``.
 
-    The length of a record is trusted only if an empty line, another record or the end of the
-    content follows. Raises FormatError where the content is damaged, and for a record at the
-    beginning of a damaged gzip member.
+    Raises FormatError where the content is damaged, and for a record at the beginning of a damaged
+    gzip member.
+
+    Args:
+        content: The content of a file.
+        start, stop: A range of bytes; up to the end without ``stop``.
+        max_record_bytes: Longer records are rejected.
+        read_record: Reads a record of the format.
     """
     while True:
         end = content.position
@@ -108,7 +124,7 @@ def records(
         if not content.peek(1):
             content.raise_damage()
             return
-        record = _next_record(content, offset, offset >= start, max_record_bytes)
+        record = read_record(content, offset, offset >= start, max_record_bytes)
         if content.damaged_from == offset:
             # the record is in the damaged member: its own fault is unknown
             content.raise_damage()
@@ -116,8 +132,11 @@ def records(
             yield record
 
 
-def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
-    """Read the record at the position, with its data only if ``wanted``."""
+def read_warc_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
+    """Read the record of WARC at the position, with its data only if ``wanted``.
+
+    Its length is trusted only if an empty line, another record or the end of the content follows.
+    """
     header = _header(content, max_record_bytes)
     if header is None:
         begins = _MAGIC.startswith(content.peek(len(_MAGIC)))
@@ -301,11 +320,26 @@ def _skip_padding(content: Content) -> int:
 
 def _find_next(content: Content) -> bool:
     """Go to the next record, or to the end; return False at the end."""
-    step = _SCAN_BYTES - _MAX_MARK_BYTES
+
+    def find(stop: int) -> int | None:
+        found = content.search(_NEXT_RECORD, 0, stop)
+        return None if found is None else found[0]
+
+    return go_to_next(content, find)
+
+
+def go_to_next(content: Content, find: Callable[[int], int | None]) -> bool:
+    """Go to the next record, or to the end; return False at the end.
+
+    Args:
+        content: What is searched.
+        find: Returns where a record begins, from the position, in so many bytes.
+    """
+    step = _SCAN_BYTES - MAX_MARK_BYTES
     while True:
-        found = content.search(_NEXT_RECORD, 0, _SCAN_BYTES)
+        found = find(_SCAN_BYTES)
         if found is not None:
-            content.skip(found[0])
+            content.skip(found)
             return True
         if len(content.peek_at(step, 1)) == 0:
             content.skip(step)
