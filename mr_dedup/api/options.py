@@ -37,7 +37,7 @@ class FeatureOptions(TypedDict, total=False):
     stop_words: str
     stem: str
     segment: str
-    normalize: Literal["nfkc", "nfc", "none"]
+    normalize: str
     symbols: Literal["ignore", "auto", "keep"]
     idf: Name
 
@@ -121,7 +121,7 @@ class PassagesOptions(ReadingOptions, EngineOptions, total=False):
     per: str
     cut: Literal["none", "all", "all-but-first"]
     boundaries: Literal["words", "sentences"]
-    normalize: Literal["nfkc", "nfc", "none"]
+    normalize: str
     resume: bool
     overwrite: bool
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.remote_files import input_name
 from mr_dedup.errors import MrDedupError
+from mr_dedup.features.foldings import FOLDINGS, checked_normalization
 from mr_dedup.files.inputs import require_not_read
 from mr_dedup.formats.documents.files import FORMATS
 from mr_dedup.formats.documents.options import MAX_PAGE_SECONDS, MAX_RECORD_BYTES, ReadOptions
@@ -177,14 +178,29 @@ def add_feature_arguments(
         "(default: no stemming)")  # fmt: skip
     add("--segment", metavar="LANGUAGE",
         help="segment Chinese (zh) into words (default: into characters)")  # fmt: skip
-    add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
-        help="Unicode normalisation of texts: nfkc (NFKC with case folding, without invisible "
-        "characters), nfc or none (default nfkc)")  # fmt: skip
+    add_normalize_argument(group)
     default = "auto, with --verify 1 keep" if compares else "ignore"
     add("--symbols", choices=("ignore", "auto", "keep"), default=None if compares else default,
         help="symbols that are words by themselves: keep, all of ASCII and Unicode's (mathematics, "
         "currency, emoji); auto, Unicode's, and ASCII's where they stand as operators; "
         f"ignore, none (default {default})")  # fmt: skip
+
+
+def add_normalize_argument(add: argparse._ActionsContainer) -> None:
+    """Add the argument on the normalisation of texts."""
+    add.add_argument("--normalize", type=_normalization, default="nfkc", metavar="FORM",
+        help="Unicode normalisation of texts before they are compared: nfkc (NFKC with case "
+        "folding, without invisible characters), nfc or none; nfkc+persian, nfkc+hamza+persian and "
+        f"others make one of letters that are written in two ways: {', '.join(FOLDINGS)} "
+        "(default nfkc)")  # fmt: skip
+
+
+def _normalization(text: str) -> str:
+    """Return a normalisation as descriptions name it; ArgumentTypeError if there is no such."""
+    try:
+        return checked_normalization(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("normalize ")) from error
 
 
 def _add_weights(add: Callable[..., argparse.Action]) -> None:

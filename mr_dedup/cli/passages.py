@@ -25,6 +25,7 @@ from mr_dedup.cli.dedup_options import refuse_changed
 from mr_dedup.cli.dedup_summary import check_result_rejected
 from mr_dedup.cli.document_arguments import (
     OPTION_OF_PARAMETER,
+    add_normalize_argument,
     add_reading_arguments,
     read_options,
     reading_lines,
@@ -79,9 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "first occurrence of each (default none: write no documents)")  # fmt: skip
     add("--boundaries", choices=BOUNDARIES, default="words",
         help="cut whole words, or only whole sentences of a passage (default words)")  # fmt: skip
-    add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
-        help="Unicode normalisation of texts before they are compared: nfkc (NFKC with case "
-        "folding, without invisible characters), nfc or none (default nfkc)")  # fmt: skip
+    add_normalize_argument(parser)
     add_resume_arguments(parser)
     add_reading_arguments(parser)
     add_runner_arguments(parser, "passages", leaves=False)

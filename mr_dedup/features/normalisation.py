@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mr_dedup.features import normalisation_kernels as kernels
-from mr_dedup.features.normalisation_table import Form, NormalisationTable, normalisation_table
+from mr_dedup.features.normalisation_table import NormalisationTable, normalisation_table
 from mr_dedup.features.text_batch import text_batch, texts_of
 from mr_dedup.features.unicode_table import unicode_table
 from mr_dedup.kernels.arrays import uninitialised, written
 
 
 def normalised(
-    texts: pa.LargeStringArray, form: Form, *, exact: bool = False
+    texts: pa.LargeStringArray, normalize: str, *, exact: bool = False
 ) -> pa.LargeStringArray:
     """Return texts in a normalisation form; the same array if all texts are in it already.
 
@@ -26,9 +26,9 @@ def normalised(
 
     Args:
         texts: n texts. Nulls stay null.
-        form: ``nfc``, Unicode's form C; or ``nfkc``, its toNFKC_Casefold: form KC, full case
+        normalize: ``nfc``, Unicode's form C; or ``nfkc``, its toNFKC_Casefold: form KC, full case
             folding (ß becomes ss), default-ignorable characters such as soft hyphens and
-            zero-width joiners dropped.
+            zero-width joiners dropped. ``nfkc+persian`` and others have ``FOLDINGS`` as well.
         exact: Whether to normalise everything. If not, characters that separate words before and
             after normalisation, such as … or a no-break space, may stay in a text that has words,
             so that most texts need no copy.
@@ -41,7 +41,7 @@ def normalised(
         >>> normalised(texts, "nfkc").to_pylist()
         ['café', 'Strasse']
     """
-    found = _in_form(texts, normalisation_table(form, exact=exact))
+    found = _in_form(texts, normalisation_table(normalize, exact=exact))
     if exact:
         return found
     # checked after normalisation: "=" with a combining solidus has a token (the mark) before it,
@@ -52,7 +52,7 @@ def normalised(
         return found
     wordless = pa.array(~has_words)
     part = found.filter(wordless)
-    whole = _in_form(part, normalisation_table(form, exact=True))
+    whole = _in_form(part, normalisation_table(normalize, exact=True))
     return found if whole is part else pc.replace_with_mask(found, wordless, whole)
 
 

@@ -88,7 +88,7 @@ def _is_normal(content, begin, end, table):
     last_class = U0
     i = begin
     while i < end:
-        unchanged = _unchanged_bytes(content, i, size)
+        unchanged = _unchanged_bytes(content, i, size, table)
         if unchanged != U0:
             last_class = U0
             i += unchanged
@@ -126,12 +126,14 @@ def find_words(batch: TextBatch, table: UnicodeTable, has_words: NDArray[np.bool
 
 
 @kernel(inline="always")
-def _unchanged_bytes(content, i, size):
+def _unchanged_bytes(content, i, size, table):
     """Return how many bytes from ``i`` on, up to 64, need no look at the table.
 
     These are of ASCII or of U+4000 to U+9FFF; the last character may continue behind them. This
     makes the check of Chinese three times as fast.
     """
+    if table.reads_ascii:
+        return U0
     if i + _BLOCK <= size:
         others = below_mask(content, i, _FIRST_LEAD)
         han = below_mask(content, i, _PAST_HAN_LEADS) & ~below_mask(content, i, _HAN_LEAD)
@@ -146,7 +148,7 @@ def _max_size(content, begin, end, table):
     size, together = U0, U0
     i = begin
     while i < end:
-        if content[i] < _NOT_ASCII:
+        if content[i] < _NOT_ASCII and not table.reads_ascii:
             i += U1
             size += U1
             together += U1
@@ -232,7 +234,7 @@ def _write_normal(content, begin, end, table, space, out, written):
     last_class = U0
     i = begin
     while i < end:
-        unchanged = _unchanged_bytes(content, i, size)
+        unchanged = _unchanged_bytes(content, i, size, table)
         if unchanged != U0:
             i = min(i + unchanged, end)
             starter = i - U1

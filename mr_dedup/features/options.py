@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import not_one_of
+from mr_dedup.features.foldings import checked_normalization
 from mr_dedup.features.languages import check_language
-from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
 
 Unit = Literal["words", "characters", "auto"]
 Weighting = Literal["binary", "tf", "log-tf", "tf-idf", "log-tf-idf"]
@@ -68,7 +68,8 @@ class FeatureOptions:
         segment: ``zh`` to segment Chinese into words.
         normalize: ``nfkc`` (Unicode's toNFKC_Casefold: compatible characters replaced, full case
             folding, default-ignorable characters such as soft hyphens dropped), ``nfc`` (form C)
-            or ``none``.
+            or ``none``. ``nfkc+persian+hamza`` has the foldings of letters that are written in
+            two ways, ``FOLDINGS``, as well.
         symbols: Which symbols are tokens. ``keep``: those of ASCII, all but letters, digits and
             white space, and those of Unicode (mathematical, currency, emoji and others).
             ``auto``: those of Unicode, of ASCII those of operators, see ``preparation.marked``.
@@ -93,7 +94,7 @@ class FeatureOptions:
     stop_words: str | None = None
     stem: str | None = None
     segment: str | None = None
-    normalize: Normalization = "nfkc"
+    normalize: str = "nfkc"
     symbols: Symbols = "ignore"
 
     def __post_init__(self) -> None:
@@ -105,8 +106,7 @@ class FeatureOptions:
             raise ValueError(f"length must be from 1 to {MAX_LENGTH}, not {self.length}")
         if self.weighting not in WEIGHTINGS:
             raise ValueError(f"weighting must be {not_one_of(self.weighting, WEIGHTINGS)}")
-        if self.normalize not in NORMALIZATIONS:
-            raise ValueError(f"normalize must be {not_one_of(self.normalize, NORMALIZATIONS)}")
+        object.__setattr__(self, "normalize", checked_normalization(self.normalize))
         if self.symbols not in SYMBOLS:
             raise ValueError(f"symbols must be {not_one_of(self.symbols, SYMBOLS)}")
         check_language("stop_words", self.stop_words)
@@ -118,7 +118,7 @@ class FeatureOptions:
         cls,
         text: str,
         weighting: str = "log-tf",
-        normalize: Normalization = "nfkc",
+        normalize: str = "nfkc",
         symbols: Symbols = "ignore",
     ) -> FeatureOptions:
         """Return the options that a user names, such as ``words``, ``words:2`` or ``auto``.

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from mr_dedup.features import symbol_kernels
 from mr_dedup.features.languages import load_package
 from mr_dedup.features.normalisation import normalised
-from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.features.options import FeatureOptions, Symbols
 from mr_dedup.features.text_batch import TextBatch, text_batch, texts_of
 from mr_dedup.features.token_kernels import Tokens, tokenise
@@ -183,9 +182,7 @@ class _StopWords:
 
 
 @functools.cache
-def _stop_words(
-    language: str, segmented: bool, normalize: Normalization, symbols: Symbols
-) -> _StopWords:
+def _stop_words(language: str, segmented: bool, normalize: str, symbols: Symbols) -> _StopWords:
     """Return the stop words of a language, normalised and tokenised as texts are."""
     table = table_for(FeatureOptions(segment="zh" if segmented else None, symbols=symbols))
     words = set()

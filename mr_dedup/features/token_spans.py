@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.features import normalisation_kernels, token_span_kernels
 from mr_dedup.features.normalisation import normalised
-from mr_dedup.features.normalisation_table import (
-    NormalisationTable,
-    Normalization,
-    normalisation_table,
-)
+from mr_dedup.features.normalisation_table import NormalisationTable, normalisation_table
 from mr_dedup.features.text_batch import TextBatch, text_batch
 from mr_dedup.features.token_kernels import Tokens
 from mr_dedup.features.unicode_table import unicode_table
@@ -44,7 +40,7 @@ class TokenSpans:
         return self.offsets.size - 1
 
 
-def token_spans(texts: pa.LargeStringArray, normalize: Normalization = "nfkc") -> TokenSpans:
+def token_spans(texts: pa.LargeStringArray, normalize: str = "nfkc") -> TokenSpans:
     """Return the tokens of every text, and where it has them; a null has none.
 
     Tokens are those of ``FeatureOptions("words")``. Starts ascend, and stops do. A span begins and

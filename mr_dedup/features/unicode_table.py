@@ -75,8 +75,12 @@ class UnicodeTable(NamedTuple):
     @classmethod
     def of_each(cls, entries: NDArray[Any]) -> UnicodeTable:
         """Return the table of the ``entries`` of all code points, any[1114112]."""
-        distinct, pages = np.unique(entries.reshape(-1, 256), axis=0, return_inverse=True)
-        return cls(pages.reshape(-1).astype(np.uint16), distinct.reshape(-1))
+        numbers: dict[bytes, int] = {}
+        pages = [
+            numbers.setdefault(page.tobytes(), len(numbers)) for page in entries.reshape(-1, 256)
+        ]
+        distinct = np.frombuffer(b"".join(numbers), entries.dtype)
+        return cls(np.array(pages, np.uint16), distinct.copy())
 
 
 @functools.cache

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.features.options import Symbols
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class FingerprintOptions(msgspec.Struct, frozen=True):
     stop_words: str | None = None
     stem: str | None = None
     segment: str | None = None
-    normalize: Normalization = "nfkc"
+    normalize: str = "nfkc"
     idf: str | None = None
     symbols: Symbols = "ignore"
 

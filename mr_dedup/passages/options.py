@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
+from mr_dedup.features.foldings import checked_normalization
 
 Unit = Literal["tokens", "lines", "paragraphs"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -39,7 +39,7 @@ class PassageOptions:
     unit: Unit = "tokens"
     size: int = DEFAULT_SIZE
     min_tokens: int = 1
-    normalize: Normalization = "nfkc"
+    normalize: str = "nfkc"
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -50,14 +50,10 @@ class PassageOptions:
                 raise ValueError(f"{name}: expected 1 to {MAX_SIZE} tokens, got {value}")
         if self.unit == "tokens" and self.min_tokens != 1:
             raise ValueError("min_tokens: is of lines and paragraphs; give the size of windows")
-        if self.normalize not in NORMALIZATIONS:
-            names = ", ".join(NORMALIZATIONS)
-            raise ValueError(f"normalize: expected one of {names}, got {self.normalize!r}")
+        object.__setattr__(self, "normalize", checked_normalization(self.normalize))
 
     @classmethod
-    def parse(
-        cls, text: str, min_tokens: int = 1, normalize: Normalization = "nfkc"
-    ) -> PassageOptions:
+    def parse(cls, text: str, min_tokens: int = 1, normalize: str = "nfkc") -> PassageOptions:
         """Return the options that a user names: ``tokens:N``, ``lines`` or ``paragraphs``.
 
         Raises:

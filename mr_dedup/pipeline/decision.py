@@ -215,7 +215,7 @@ def _with_most_similar(
     with summary_of(files.name_of(SUMMARY)):
         known = json.loads(summary)
         # of descriptions of features, as FeatureOptions has them
-        stated = dict(re.findall(r", (normalize|symbols) (\w+)", known["features"]))
+        stated = dict(re.findall(r", (normalize|symbols) ([\w+-]+)", known["features"]))
         options = FeatureOptions.parse(known["shingles"], "binary", **stated)
     numbers = [number for number in others if number in texts]
     if own not in texts or not numbers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.features.options import FeatureOptions, Symbols
 from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -25,14 +24,15 @@ class MethodOfWords(SignatureMethod):
     stop_words: str | None = field(default=None, kw_only=True)
     stem: str | None = field(default=None, kw_only=True)
     segment: str | None = field(default=None, kw_only=True)
-    normalize: Normalization | None = field(default=None, kw_only=True)
+    normalize: str | None = field(default=None, kw_only=True)
     symbols: Symbols | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        prepared = self.prepared(FeatureOptions())
         for name in ("normalize", "symbols"):
-            if getattr(self, name) == getattr(FeatureOptions, name):
-                object.__setattr__(self, name, None)
-        self.prepared(FeatureOptions())
+            value = getattr(prepared, name)
+            is_default = value == getattr(FeatureOptions, name)
+            object.__setattr__(self, name, None if is_default else value)
 
     def prepared(self, options: FeatureOptions) -> FeatureOptions:
         """Return ``options`` with this method's preparation of texts."""

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.features.foldings import FOLDINGS
 from mr_dedup.features.shingle_sets import shingle_sets
 from tests.cli.documents import write_jsonl
 from tests.cli.running import by_turns
 from tests.cli.test_dedup import done, mistake
+from tests.features.test_normalisation import MEANINGS, SAME
 
 PARTS = {
     "French": "ré çà cœur naï été où vê lu ï dé fa mi ron tal",
@@ -130,3 +132,23 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
     asked = ["--method", "minhash", "--against", tmp_path / "nfc"]
     said = mistake(capfd, path, "-o", tmp_path / "x", *asked)
     assert "made from auto:2, tf, normalize nfc, symbols auto, those of this run are from" in said
+
+
+@pytest.mark.parametrize("name", FOLDINGS)
+def test_letters_written_in_two_ways_are_one_if_asked_for(tmp_path, capfd, name):
+    same = [f"{text}, {text}" for text in SAME[name]]
+    texts = {*same, *(word for pair in MEANINGS[name] for word in pair)}
+    path = write_jsonl(tmp_path / "docs.jsonl", [{"id": t, "text": t} for t in sorted(texts)])
+    found = {}
+    for form in ("nfkc", f"nfkc+{name}"):
+        out = tmp_path / form
+        done(capfd, path, "-o", out, "--normalize", form)
+        found[form] = {row["id"]: row["kept_id"] for row in decided(out)}
+        assert f", normalize {form}," in json.loads((out / "summary.json").read_text())["features"]
+    assert len({found["nfkc"][text] for text in same}) > 1
+    assert len({found[form][text] for text in same}) == 1
+    for one, other in MEANINGS[name]:
+        assert found[form][one] != found[form][other]
+    with pytest.raises(SystemExit):
+        mistake(capfd, path, "-o", tmp_path / "x", "--normalize", f"nfkc+{name[:-1]}")
+    assert f"did you mean {name}?" in capfd.readouterr().err

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features import unicode_table as table_module
-from mr_dedup.features.normalisation_table import NORMALIZATIONS
 from mr_dedup.features.options import MAX_LENGTH, UNITS, WEIGHTINGS, FeatureOptions
 from mr_dedup.features.shingles import features_of
 from mr_dedup.features.unicode_table import (
@@ -36,7 +35,7 @@ texts = st.one_of(
 )
 options = st.builds(
     FeatureOptions, st.sampled_from(UNITS), st.integers(1, 5), st.sampled_from(WITHOUT_IDF),
-    normalize=st.sampled_from(NORMALIZATIONS),
+    normalize=st.sampled_from([*text_oracle.NORMALIZE]),
 )  # fmt: skip
 
 

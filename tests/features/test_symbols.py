@@ -9,7 +9,6 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.features.normalisation_table import NORMALIZATIONS
 from mr_dedup.features.options import SYMBOLS, UNITS, FeatureOptions
 from mr_dedup.features.preparation import marked
 from mr_dedup.features.shingle_sets import shingle_sets
@@ -27,7 +26,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
 asked = st.fixed_dictionaries(
     {
         "symbols": st.sampled_from(SYMBOLS),
-        "normalize": st.sampled_from(NORMALIZATIONS),
+        "normalize": st.sampled_from([*text_oracle.NORMALIZE]),
         "segment": st.sampled_from([None, "zh"]),
         "stop_words": st.sampled_from([None, "en"]),
         "stem": st.sampled_from([None, "english"]),

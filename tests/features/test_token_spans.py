@@ -12,16 +12,28 @@ from hypothesis import strategies as st
 
 from mr_dedup.features.token_spans import token_spans
 from tests.features import text_oracle
-from tests.features.test_normalisation import DECOMPOSED, JAMO, KNOWN, LASTS, MARKS, PLAIN, SPECIAL
+from tests.features.test_normalisation import (
+    DECOMPOSED,
+    FOLDED,
+    JAMO,
+    KNOWN,
+    LASTS,
+    MARKS,
+    PLAIN,
+    SPECIAL,
+)
 from tests.strategies import TEXTS
 
-FORMS = ["nfkc", "nfc", "none"]
+FORMS = [*text_oracle.NORMALIZE]
 MIXED = ["a", "Z", " ", ".", "½", "ﷺ", "ﬃ", "ß", "İ", "\u00ad", "\u200b", "\u0338", "=", "\n"]
 EMOJI = ["👩", "\u200d", "🏽", "\ufe0f", "\u20e3", "🇩", "🇪", "1", "\U000e0067", "\u0600"]
 SCRIPTS = ["ก", "ำ", "ิ", "ไ", "中", "ガ", "ｶ", "ﾞ", "ភ", "ា", "한", "न", "्", "द", "ि"]
 texts = st.text(
     st.one_of(
-        *map(st.sampled_from, (MARKS, DECOMPOSED, JAMO, PLAIN, SPECIAL, MIXED, EMOJI, SCRIPTS))
+        *map(
+            st.sampled_from,
+            (MARKS, DECOMPOSED, JAMO, PLAIN, SPECIAL, FOLDED, MIXED, EMOJI, SCRIPTS),
+        )
     ),
     max_size=25,
 )
@@ -63,6 +75,8 @@ def check(text, form):
         joins = text[start + 1 : start + 2] in LASTS
         assert tokens_of(first, form) or joins, "begins with what is of no token"
         shown = ATTACHED.sub("", text[start:stop])
+        while shown and not text_oracle.NORMALIZE[form](shown[-1]):
+            shown = shown[:-1]
         last = [match.group() for match in CLUSTER.finditer(shown)]
         assert not last or tokens_of(last[-1], form), "ends with what is of no token"
     assert ends == sorted(ends)

@@ -54,11 +54,69 @@ def casefolded_nfkc_of_words(text):
     )
 
 
+def below(combining):
+    """What may be between a letter and its mark, of a combining class, in canonical order."""
+    return f"([{''.join(c for c in _MARKS if 0 < unicodedata.combining(c) < combining)}]*)"
+
+
+_MARKS = [chr(code) for code in range(0x300, 0x1E950) if unicodedata.combining(chr(code))]
+_ACCENTS = sorted(
+    (c for c in _MARKS if unicodedata.is_normalized("NFC", "i" + c) is False),
+    key=unicodedata.combining,
+)
+_YEH_AND_KAF = [("ك", "ک"), ("[يى]", "ی"), *((chr(0x660 + n), chr(0x6F0 + n)) for n in range(10))]
+_DROPPED = {
+    "arabic-marks": r"[\p{Mn}&&\p{Script_Extensions=Arabic}&&[\u0610-\u06ff]--[\u0653-\u0655]]|ـ",
+    "hebrew-points": r"[\p{Mn}&&[\u0590-\u05ff]]",
+}
+_DOTTED = [
+    *((rf"[Iı]{below(unicodedata.combining(c))}{c}", rf"i\1{c}") for c in _ACCENTS),
+    (rf"[Iı]{below(230)}\u0307", r"i\1"),
+    ("I", "ı"),
+]
+_BEFORE_CASE = {"apostrophe": [("\u00b4", "ʼ")], "turkish": _DOTTED}
+_AFTER = {
+    "apostrophe": [(r"['`‘’‛′\u02b9ʻʽʾʿꞋꞌ]", "ʼ")],
+    "arabic-marks": [("ٱ", "ا")],
+    "hamza": [(rf"ا{below(220)}\u0655", r"ا\1"), (rf"ا{below(230)}\u0654", r"ا\1")],
+    "hebrew-points": [],
+    "persian": [*_YEH_AND_KAF, (rf"ه{below(230)}\u0654", "ە\\1\u0654")],
+    "romanian": [(rf"([st]){below(202)}\u0327", "\\1\\2\u0326")],
+    "russian": [(rf"е{below(230)}\u0308", r"е\1")],
+    "turkish": _DOTTED,
+    "urdu": [*_YEH_AND_KAF, ("ه", "ہ"), (rf"ە{below(230)}\u0654", "ہ\\1\u0654")],
+}
+
+
+def with_foldings(*names):
+    """The form in which letters that are written in two ways are one."""
+
+    def form(text):
+        text = rewritten(_IGNORABLE.sub("", text), _BEFORE_CASE)
+        return rewritten(casefolded_nfkc(text), _AFTER)
+
+    def rewritten(text, rules):
+        dropped = [(_DROPPED[name], "") for name in names if name in _DROPPED]
+        for pattern, to in dropped + [rule for name in names for rule in rules.get(name, ())]:
+            before, text = None, unicodedata.normalize("NFD", text)
+            while text != before:
+                before, text = text, regex.sub(pattern, to, text, flags=regex.VERSION1)
+        return unicodedata.normalize("NFC", text)
+
+    return form
+
+
 NORMALIZE = {
     "nfkc": casefolded_nfkc,
     "nfc": functools.partial(unicodedata.normalize, "NFC"),
     "none": str,
+    "nfkc+urdu": with_foldings("urdu"),
+    **{
+        f"nfkc+{'+'.join(names)}": with_foldings(*names)
+        for names in [sorted(_AFTER.keys() - {"urdu"})]
+    },
 }
+EVERY_FOLDING = max(NORMALIZE, key=len)
 
 
 @functools.cache

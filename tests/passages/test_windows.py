@@ -133,7 +133,7 @@ def test_a_table_grows():
         ("words", {}, "unit: expected tokens:N"),
         ("tokens:5", {"min_tokens": 2}, "min_tokens: is of lines"),
         ("lines", {"min_tokens": 0}, "min_tokens: expected 1 to"),
-        ("lines", {"normalize": "nfd"}, "normalize: expected one of"),
+        ("lines", {"normalize": "nfd"}, "normalize must be one of"),
     ],
 )
 def test_options_out_of_range_are_refused(unit, more, reason):
