@@ -92,6 +92,13 @@ spark-test: $(VENV)/.spark-ready ## run the tests on Spark (Java 17; minutes)
 same-results: $(VENV)/.spark-ready ## compare dedup by every method and engine, in many parts (an hour; FILES=…)
 	$(BIN)/python -m tests.same_results $(if $(FILES),$(FILES),--all-divisions)
 
+golden: $(VENV)/.spark-ready ## compare what every command writes on each local engine, and on Spark (minutes)
+	$(BIN)/python -m tests.golden run $(VENV)/golden
+	for engine in spilling inline local spark; do \
+		$(BIN)/python -m tests.golden run $(VENV)/golden --engine $$engine && \
+		$(BIN)/python -m tests.golden compare $(VENV)/golden/memory $(VENV)/golden/$$engine || exit 1; \
+	done
+
 spark-smoke: $(VENV)/.spark-ready ## run one command on Spark
 	$(BIN)/python -m pytest -m "spark and smoke" --durations=3
 
@@ -170,4 +177,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke slow-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts bench-skew field-corpus field-tools field field-quick clean
+.PHONY: help setup demo test golden same-results thorough-test wheel targets-test smoke-setup smoke slow-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick bench-passages bench-counts bench-skew field-corpus field-tools field field-quick clean

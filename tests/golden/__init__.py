@@ -1,0 +1,1 @@
+"""Compare what every command writes, between versions and engines."""
