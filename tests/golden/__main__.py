@@ -179,8 +179,9 @@ class Runner:
     def run(self, case: Case) -> bool:
         """Run a case, and print its exit code and how long it took; return if that is as it is."""
         out = self.folder / case.name
-        for left in self.folder.glob(f"{case.name}*"):
-            if left.name == case.name or left.name.startswith(f"{case.name}."):
+        for left in self.folder.iterdir():
+            # unfinished results too
+            if left.name.lstrip(".").partition(".")[0] == case.name:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
         started = time.monotonic()
         for command in case.commands:
