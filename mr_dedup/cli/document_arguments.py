@@ -186,9 +186,9 @@ def add_feature_arguments(
         f"ignore, none (default {default})")  # fmt: skip
 
 
-def add_normalize_argument(add: argparse._ActionsContainer) -> None:
+def add_normalize_argument(parser: argparse._ActionsContainer) -> None:
     """Add the argument on the normalisation of texts."""
-    add.add_argument("--normalize", type=_normalization, default="nfkc", metavar="FORM",
+    parser.add_argument("--normalize", type=_normalization, default="nfkc", metavar="FORM",
         help="Unicode normalisation of texts before they are compared: nfkc (NFKC with case "
         "folding, without invisible characters), nfc or none; nfkc+persian, nfkc+hamza+persian and "
         f"others make one of letters that are written in two ways: {', '.join(FOLDINGS)} "
@@ -196,7 +196,7 @@ def add_normalize_argument(add: argparse._ActionsContainer) -> None:
 
 
 def _normalization(text: str) -> str:
-    """Return a normalisation as descriptions name it; ArgumentTypeError if there is no such."""
+    """Return the name of a normalisation in its one form; ArgumentTypeError for an unknown one."""
     try:
         return checked_normalization(text)
     except ValueError as error:

@@ -65,10 +65,10 @@ FORMS = ("nfkc", "nfc", "none")
 
 
 def checked_normalization(normalize: str) -> str:
-    """Return a normalisation as it is named in descriptions: its foldings in order, each once.
+    """Return the name of a normalisation in its one form: its foldings in order, each once.
 
     Raises:
-        ValueError: If there is no such.
+        ValueError: For an unknown form or folding.
 
     Example:
         >>> checked_normalization("nfkc+persian+hamza")

@@ -434,8 +434,15 @@ def test_children_and_threads_may_call_it():
     assert int(counts[0]) > 0
 
 
-@pytest.mark.parametrize("documents", ["same", "jsonl", "parquet"])
-def test_why_names_the_most_similar_kept_document(tmp_path, documents):
+@pytest.mark.parametrize(
+    ("documents", "normalize", "letter"),
+    [
+        *((documents, "nfkc", "ș") for documents in ("same", "jsonl", "parquet")),
+        # the same letter written in another way
+        ("same", "nfkc+arabic-marks+romanian", "ş"),
+    ],
+)
+def test_why_names_the_most_similar_kept_document(tmp_path, documents, normalize, letter):
     words = [f"word{number}" for number in range(40)]
     texts = {
         "a": words,
@@ -447,11 +454,18 @@ def test_why_names_the_most_similar_kept_document(tmp_path, documents):
     }
     files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
     for file, ids in zip(files, ("eba", "cd"), strict=True):
-        lines = [json.dumps({"id": id, "text": " ".join(texts[id])}) for id in ids]
+        shown = {id: " ".join(texts[id]).replace("w", letter if id == "b" else "ș") for id in ids}
+        lines = [json.dumps({"id": id, "text": text}) for id, text in shown.items()]
         file.write_text("\n".join(lines) + "\n")
     out = tmp_path / "out"
-    method = "minhash:bands=60,rows=1"
-    result = mr_dedup.dedup(files, out, method=method, documents=documents, keep="longest")
+    result = mr_dedup.dedup(
+        files,
+        out,
+        method="minhash:bands=60,rows=1",
+        documents=documents,
+        keep="longest",
+        normalize=normalize,
+    )
     decision = result.why("b")
     assert decision.reason == "dissimilar"
     assert (decision.most_similar_id, decision.min_similarity) == ("d", 0.8)

@@ -7,6 +7,7 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 import pytest
+import regex
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,6 +92,9 @@ SAME = {
 }
 
 
+MANY_MARKS = regex.compile(r"\p{M}[\p{Default_Ignorable_Code_Point}\u0640]*\p{M}")
+
+
 def large(texts):
     return pa.array(texts, pa.large_string())
 
@@ -101,12 +105,11 @@ def compare(texts, form):
     expected = FORMS[form]("\n".join(texts)).split("\n") if texts else []
     if form != "nfc":
         found = ["".join(map(text_oracle.fold, text)) for text in found]
-    if "+" in form:
-        # a letter that a folding made is not composed with marks before the one that it lost
-        found, expected = (
-            [unicodedata.normalize("NFC", t) for t in ts] for ts in (found, expected)
-        )
-    assert found == expected
+    for text, one, other in zip(texts, found, expected, strict=True):
+        if one != other and "+" in form and MANY_MARKS.search(unicodedata.normalize("NFKD", text)):
+            # a letter that a folding made is not composed with marks before the one that it lost
+            one, other = (unicodedata.normalize("NFC", shown) for shown in (one, other))
+        assert one == other, text
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -25,6 +25,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -113,7 +114,11 @@ def contents(path: Path) -> dict[str, Any]:
             if file.is_dir() or file in parts or NOT_COMPARED.search(f"/{key}"):
                 continue
             content = _content(file)
-            found[key] = found[key] + content if isinstance(found.get(key), bytes) else content
+            if isinstance(content, bytes) and key in found:
+                content = found[key] + content
+            elif file.suffix == ".parquet" and key in found:
+                content = {name: found[key][name] + values for name, values in content.items()}
+            found[key] = content
     return found
 
 
@@ -237,9 +242,13 @@ class Runner:
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases, a line each; 1 if one ends otherwise than it should."""
     folder: Path = arguments.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "inputs").exists():
-        (folder / "inputs").mkdir(parents=True)
-        make_inputs(folder / "inputs")
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            make_inputs(Path(made))
+            (Path(made) / "inputs").rename(folder / "inputs")
+    # of a run that was interrupted
+    shutil.rmtree(folder / "results", ignore_errors=True)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     with servers.moto() as uri, environment(**settings_of_s3(uri)):
         request("PUT", f"{uri}/golden", headers=AUTHORIZED)
@@ -293,7 +302,7 @@ if __name__ == "__main__":
     of_run.add_argument("--engine", choices=list(ENGINES), default="memory")
     of_run.add_argument("--as", dest="name", metavar="NAME")
     of_run.add_argument("--program", default=f"{sys.executable} -m mr_dedup")
-    of_run.add_argument("--only", action="append", metavar="CASE")
+    of_run.add_argument("--only", action="append", choices=[each.name for each in CASES])
     of_run.set_defaults(action=run)
     of_compare = actions.add_parser("compare")
     of_compare.add_argument("folder", type=Path)

@@ -48,10 +48,10 @@ _FAULTY = [
 ]
 
 
-def make_inputs(folder: Path) -> None:
-    """Write the inputs to a folder."""
-    made = folder.parent / "made"
-    made.mkdir()
+def make_inputs(made: Path) -> None:
+    """Write the inputs to the directory ``inputs`` in ``made``, with what they are made from."""
+    folder = made / "inputs"
+    folder.mkdir()
     for name, words in _MADE.items():
         generate([*words.split(), "--seed", "5", "--out", str(made / name), "-q"])
     for name in ("with-html", "mixed"):
