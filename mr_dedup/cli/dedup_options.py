@@ -177,7 +177,7 @@ def _fetched_result(arguments: argparse.Namespace, uri: str) -> Path:
 
 def is_sharded(runner: str) -> bool:
     """Return whether tasks of a runner write the result, not this command."""
-    return runner in ("spark", "hadoop")
+    return runner != "emr"
 
 
 RUN_OPTIONS: Mapping[str, str] = {

@@ -144,7 +144,7 @@ class ItemIndex:
     @classmethod
     def read(cls, path: Path) -> ItemIndex:
         """Return what ``write`` wrote; FormatError if it is damaged."""
-        with reading(path), path.open("rb") as file:
+        with reading(path), pa.memory_map(str(path)) as file:
             head, *tables = read_tables(file, str(path))
         if head.column_names != [_NAME, "options", "common"]:
             raise FormatError(path, None, "is not an index of items")

@@ -84,4 +84,4 @@ def _read_range(address: str, start: int, stop: int) -> Iterator[pa.Table]:
     with tempfile.TemporaryFile() as file:
         copy_ranges(RemoteFile(address, stop, ""), [Piece(start, stop)], file.fileno(), None)
         file.seek(start)
-        yield from read_tables(file, without_secrets(address))
+        yield from read_tables(pa.PythonFile(file, "r"), without_secrets(address))
