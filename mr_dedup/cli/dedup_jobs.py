@@ -39,7 +39,7 @@ _MEMORY_SHARES = 3
 _STORED_SHARES, _STORED_BYTES = 4, 256 << 20
 """The same of what a reduce task has of sets of shingles, and how many bytes that is at most."""
 
-SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20}
+SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20, "memory": 128 << 20}
 """Bytes of shards that this process reads sooner than a cluster starts its tasks, by runner."""
 
 _TABLES_BYTES = 64 << 20
@@ -147,7 +147,7 @@ class DocumentJobs:
             folder.work,
             chunks,
             partial(self._engine, settings),
-            self._engine_here,
+            self._engine_here if settings is not None else None,
             SMALL_BYTES.get(self._work.runner, 0),
             earlier,
         )

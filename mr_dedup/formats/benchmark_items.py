@@ -92,7 +92,7 @@ def write_items(path: Path, items: pa.Table) -> None:
 
 def read_written_items(path: Path) -> pa.Table:
     """Return what ``write_items`` wrote, in one chunk; FormatError if it is damaged."""
-    with reading(path), path.open("rb") as file:
+    with reading(path), pa.memory_map(str(path)) as file:
         tables = list(read_tables(file, str(path)))
     return pa.concat_tables([ITEMS.empty_table(), *tables]).combine_chunks()
 

@@ -293,7 +293,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         reasons = np.bincount(decided["reason"].to_numpy()[new], minlength=len(Reason))
         for reason in Reason:
             counters[reason.key] += int(reasons[reason])
-        of_dropped = decided.filter(pa.array(new)).filter(pc.field("kept_id").is_valid())
+        of_dropped = decided.filter(pc.and_(pa.array(new), decided["kept_id"].is_valid()))
         kept_chunks = of_dropped["kept_chunk"].to_numpy()
         for_earlier = int(np.count_nonzero(self.is_earlier(kept_chunks)))
         counters["documents_dropped_for_earlier"] += for_earlier
@@ -352,24 +352,27 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         is_listed = np.zeros(values.size, np.bool_)
         is_listed[listed] = True
         rows = np.flatnonzero(new & is_listed[inverse])
-        rows = rows[np.argsort(inverse[rows], kind="stable")]
+        of_rows = decided.select(["chunk", "row"]).take(pa.array(rows))
+        rows = rows[np.lexsort((of_rows["row"], of_rows["chunk"], inverse[rows]))]
         begins = np.searchsorted(inverse[rows], listed)
-        members = np.split(rows, begins)[1:]
-        firsts = [_first_documents(decided, rows) for rows in members]
-        similarities = decided["similarity"].fill_null(np.inf).to_numpy()
-        lowest = np.array([similarities[rows].min() for rows in members], np.float64)
+        shown = np.minimum(np.diff(begins, append=rows.size), EXAMPLES)
+        edges = np.append(0, np.cumsum(shown))
+        firsts = rows[np.arange(edges[-1]) + np.repeat(begins - edges[:-1], shown)]
+        similarities = decided["similarity"].fill_null(np.inf).to_numpy()[rows]
+        lowest = np.minimum.reduceat(similarities, begins) if rows.size else similarities
+
+        def of_firsts(name: str) -> pa.Array:
+            values = one_array(decided[name]).take(pa.array(firsts))
+            return pa.ListArray.from_arrays(pa.array(edges, pa.int32()), values)
+
         described = {
             "cluster": values[listed],
             "size": sizes[listed],
             "documents": documents[listed],
             "documents_kept": documents_kept[listed],
             "similarity": pa.array(lowest, mask=np.isinf(lowest)),
-            "examples": pa.array(
-                [table["id"].to_pylist() for table in firsts], pa.list_(pa.large_string())
-            ),
-            "reasons": pa.array(
-                [table["reason"].to_pylist() for table in firsts], pa.list_(pa.int64())
-            ),
+            "examples": of_firsts("id"),
+            "reasons": of_firsts("reason"),
         }
         yield pa.table(described)
 
@@ -389,19 +392,12 @@ def _powers(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def _first_documents(decided: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
-    """Return the first documents among some, with their ids and reasons."""
-    some = decided.select(["chunk", "row", "id", "reason"]).take(pa.array(rows))
-    order = pc.sort_indices(some, sort_keys=[("chunk", "ascending"), ("row", "ascending")])
-    return some.take(order[:EXAMPLES])
-
-
 _SAMPLE = ["chunk", "row", "id", "cluster", "reason", "kept_id", "kept_chunk", "kept_row",
            "distance_bits", "similarity", "order"]  # fmt: skip
 
 
 def _sampled(decided: pa.Table) -> pa.Table:
     """Return dropped documents: those with the smallest hashes of their fingerprints and ids."""
-    dropped = decided.filter(pc.field("kept_id").is_valid())
+    dropped = decided.filter(decided["kept_id"].is_valid())
     order = dropped["fingerprint"].to_numpy() * _MIXER
     return smallest_hashes(dropped.append_column("order", pa.array(order)).select(_SAMPLE))

@@ -132,11 +132,12 @@ class ShardedRun:
         self, job: AnyJob, folder: str | None, inputs: Sequence[Left]
     ) -> tuple[Left, list[Keyed]]:
         name = folder or "shards"
-        total, is_small = _size_of(inputs), self.is_small(inputs)
+        total = _size_of(inputs)
+        is_here = self.open_here is not None and self.is_small(inputs)
 
         def describe(engine: Engine, staging: Path) -> Iterator[Input]:
             wanted = total // (_TASKS_PER_SLOT * engine.tasks)
-            max_bytes = _MAX_BYTES_HERE if is_small else _MAX_TASK_BYTES
+            max_bytes = _MAX_BYTES_HERE if is_here else _MAX_TASK_BYTES
             size_bytes = max(_MIN_TASK_BYTES, min(max_bytes, wanted))
             folders = tuple(left.folder for left in inputs)
             for number, (shards, size) in enumerate(_grouped(inputs, size_bytes)):
@@ -145,14 +146,14 @@ class ShardedRun:
                 yield Input(str(path), f"shards {number}", cost_bytes=_SHARD_COST * size)
 
         open_engine = self.open_engine
-        if is_small:
+        if is_here:
             assert self.open_here is not None
             open_engine = self.open_here
         return self._run(job, name, folder, describe, open_engine)
 
     def is_small(self, inputs: Sequence[Left]) -> bool:
-        """Return whether jobs over all shards of ``inputs`` are run in this process."""
-        return self.open_here is not None and _size_of(inputs) < self.small_bytes
+        """Return whether one task may read all shards of ``inputs``."""
+        return _size_of(inputs) < self.small_bytes
 
     def _run(
         self,
