@@ -161,8 +161,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
     settings = settings_for(arguments)
-    if arguments.runner == "emr":
-        raise MrDedupError("-r emr: mr-dedup decontaminate does not run on it; use hadoop or spark")
     options, item_options = match_options(arguments), item_options_of(arguments)
     if arguments.kept_format != "same" and arguments.action == "report":
         raise MrDedupError(f"--documents {arguments.kept_format}: needs --action drop or cut")

@@ -31,7 +31,6 @@ from mr_dedup.cli.dedup_options import (
     LATER,
     RUN_OPTIONS,
     dedup_options,
-    is_sharded,
     refuse_changed,
     refuse_unwritable_counts,
     run_identity,
@@ -40,7 +39,6 @@ from mr_dedup.cli.dedup_summary import (
     check_result_rejected,
     summary_lines,
     warning_lines,
-    write_sharded_summaries,
     write_summaries,
 )
 from mr_dedup.cli.document_arguments import (
@@ -61,7 +59,7 @@ from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.result_inputs import prepared, result_folder
 from mr_dedup.cli.resumable_results import is_complete, open_result, resumable
-from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.runner_arguments import add_runner_arguments, is_here
 from mr_dedup.cli.streams import print_message, print_warning
 from mr_dedup.errors import MrDedupError, suggestion
 
@@ -70,8 +68,6 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.summary import StageSummary
-
-JOINS = ("auto", "memory", "tasks")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,10 +120,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--follow", action="store_true",
         help="also compare with the results that each DIR was compared with, recursively"
         )  # fmt: skip
-    add("--join", choices=JOINS, default="auto",
-        help="where candidate pairs are found: in this process (memory) or by tasks of the runner "
-        "(tasks); the result is the same (default: whichever is estimated to be faster; methods "
-        "that compare sketches always run in this process)")  # fmt: skip
     add("--documents", dest="kept_format", choices=("same", "jsonl", "parquet"), default="same",
         help="how kept documents are written: same, in files with the names and formats of those "
         "that were read; jsonl, in parts of JSON lines, with all members and columns, of WARC, "
@@ -179,10 +171,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     chosen = chosen_methods(arguments, criterion_of(arguments.verify))
     settings = settings_for(arguments)
-    if arguments.price is not None and not (arguments.dry_run and is_sharded(arguments.runner)):
+    if arguments.price is not None and (not arguments.dry_run or is_here(arguments.runner)):
         raise MrDedupError("--price: needs --dry-run, and -r spark or -r hadoop")
-    if arguments.join == "memory" and is_sharded(arguments.runner):
-        raise MrDedupError(f"--join memory: -r {arguments.runner} finds candidates by tasks")
     options = dedup_options(arguments, *chosen)
     folder = result_folder(arguments)
     # a dry run needs no lock
@@ -200,8 +190,7 @@ def _run_locked(
     from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.clusters.keep_policy import FieldError
     from mr_dedup.engines import streaming
-    from mr_dedup.pipeline.dedup import dedup
-    from mr_dedup.pipeline.sharded.dedup import sharded_dedup
+    from mr_dedup.pipeline.sharded.dedup import dedup
     from mr_dedup.pipeline.stages import Stages
 
     if is_complete(arguments, folder, end=not arguments.dry_run):
@@ -235,17 +224,11 @@ def _run_locked(
             resumable(folder, FieldError),
             DocumentJobs(arguments, work, staging, settings) as jobs,
         ):
-            if is_sharded(work.runner):
-                earlier = [file for each in options.against for file in each.document_files()]
-                made = sharded_dedup(stages, options, jobs.sharded_run(folder, earlier))
-            else:
-                summary = dedup(stages, options, jobs)
+            earlier = [file for each in options.against for file in each.document_files()]
+            made = dedup(stages, options, jobs.sharded_run(folder, earlier))
             refuse_changed(arguments, work, run)
-    if is_sharded(work.runner):
-        summary = made.summary
-        warnings = write_sharded_summaries(folder.work, made, work, arguments, options, run)
-    else:
-        warnings = write_summaries(folder.work, summary, work, arguments, options, run)
+    summary = made.summary
+    warnings = write_summaries(folder.work, made, work, arguments, options, run)
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))

@@ -9,19 +9,17 @@ import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from mr_dedup.cli.document_inputs import DocumentInputs, bundled_chunk, described_chunk
+from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import engine_of, memory_bytes
+from mr_dedup.cli.runner_arguments import is_here
 from mr_dedup.jobs.contract import Job
 from mr_dedup.storage.uris import joined
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import Engine, JobOutput
-    from mr_dedup.engines.inputs import ClusterSettings, Input
-    from mr_dedup.formats.documents.chunks import DocumentChunk
+    from mr_dedup.engines.inputs import ClusterSettings
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
     from mr_dedup.pipeline.result_folder import ResultFolder
@@ -77,43 +75,20 @@ class DocumentJobs:
         self._cache.close()
 
     @property
-    def stored_bytes(self) -> int:
+    def _stored_bytes(self) -> int:
         """Bytes of sets of shingles that a reduce task may have in memory."""
         if self._work.runner != "memory":
             return _STORED_BYTES
         return min(_STORED_BYTES, memory_bytes(self._arguments) // _STORED_SHARES)
 
     @contextlib.contextmanager
-    def __call__(
-        self, job: Job, name: str, earlier: Sequence[DocumentFile] = ()
-    ) -> Iterator[JobOutput]:
-        """Run a job over the documents, and after them over files of earlier ones, a task each."""
-        with self._folder(name) as folder:
-            inputs = list(self._work.inputs)
-            if earlier:
-                first, more = self._inputs_of(earlier, folder)
-                job = _starting_earlier(job, first)
-                inputs += more
-            engine = engine_of(
-                self._work.runner, self._arguments, folder, self._settings, self._cache
-            )
-            with engine.run(job, inputs) as output:
-                yield output
-
-    @contextlib.contextmanager
-    def run_locally(
-        self, job: Job, name: str, chunks: Sequence[DocumentChunk]
-    ) -> Iterator[JobOutput]:
-        """Run a job over chunks of this machine, and on it, whichever engine others run on."""
-        runner = self._work.runner
-        if runner not in ("memory", "inline", "local"):
-            runner = "memory"
-        with self._folder(name) as folder:
-            inputs = [described_chunk(chunk, folder) for chunk in chunks]
-            # without a cache: chunks of other documents have the numbers of cached ones
-            engine = engine_of(runner, self._arguments, folder, None)
-            with engine.run(job, inputs) as output:
-                yield output
+    def __call__(self, job: Job, name: str) -> Iterator[JobOutput]:
+        """Run a job over the documents."""
+        with (
+            self._engine(self._settings, name) as (engine, _),
+            engine.run(job, self._work.inputs) as output,
+        ):
+            yield output
 
     @contextlib.contextmanager
     def _engine(self, settings: ClusterSettings | None, name: str) -> Iterator[tuple[Engine, Path]]:
@@ -137,19 +112,22 @@ class DocumentJobs:
             dataclasses.replace(DocumentChunk.read(Path(item.location)), number=number)
             for number, item in enumerate(self._work.inputs, len(earlier))
         ]
+        here = is_here(self._work.runner)
         settings = self._settings
         if settings is not None:
             settings = dataclasses.replace(settings, tables_at=joined(folder.address, TABLES))
             earlier = uploaded(earlier, joined(folder.address, EARLIER_COPIES))
             chunks = uploaded(chunks, joined(folder.address, COPIES))
         return ShardedRun(
-            folder.address,
+            str(folder.work.absolute()) if here else folder.address,
             folder.work,
             chunks,
             partial(self._engine, settings),
             self._engine_here if settings is not None else None,
-            SMALL_BYTES.get(self._work.runner, 0),
+            SMALL_BYTES.get("memory" if here else self._work.runner, 0),
             earlier,
+            is_here=here,
+            stored_bytes=self._stored_bytes,
         )
 
     @contextlib.contextmanager
@@ -168,7 +146,7 @@ class DocumentJobs:
         arguments = self._arguments
         with self._folder("cluster") as folder:
             engine = engine_of(self._work.runner, arguments, folder, self._settings)
-            yield JoinSettings(engine, arguments.join, arguments.cores)
+            yield JoinSettings(engine, cores=arguments.cores)
 
     @contextlib.contextmanager
     def _folder(self, name: str) -> Iterator[Path]:
@@ -176,24 +154,3 @@ class DocumentJobs:
         folder.mkdir()
         yield folder
         shutil.rmtree(folder)
-
-    def _inputs_of(self, files: Sequence[DocumentFile], folder: Path) -> tuple[int, list[Input]]:
-        """Return what the number of the first chunk will be, and an input for each file.
-
-        They are sent to clusters in bundles, which state their format.
-        """
-        from mr_dedup.formats.documents.chunks import DocumentChunk
-        from mr_dedup.jobs.reading import order_of
-
-        number = len(self._work.inputs)
-        chunks = [DocumentChunk(number + i, (file.whole(),)) for i, file in enumerate(files)]
-        if self._settings is None:
-            return number, [described_chunk(chunk, folder) for chunk in chunks]
-        return order_of(number), [bundled_chunk(chunk, folder) for chunk in chunks]
-
-
-_AnyJob = TypeVar("_AnyJob", bound=Job)
-
-
-def _starting_earlier(job: _AnyJob, first: int) -> _AnyJob:
-    return msgspec.structs.replace(job, earlier_from=first)

@@ -175,11 +175,6 @@ def _fetched_result(arguments: argparse.Namespace, uri: str) -> Path:
     return folder
 
 
-def is_sharded(runner: str) -> bool:
-    """Return whether tasks of a runner write the result, not this command."""
-    return runner != "emr"
-
-
 RUN_OPTIONS: Mapping[str, str] = {
     "runner": "-r",
     "verify": "--verify",

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mr_dedup.cli.dedup_options import is_sharded
 from mr_dedup.cli.dedup_summary import few_words_lines
 from mr_dedup.cli.document_arguments import read_options
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
+from mr_dedup.cli.runner_arguments import is_here
 from mr_dedup.cli.sharded_plan import cost_lines, stage_lines
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.engines.resources import core_count
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 _TASK_BYTES = 320_000_000
 """Memory of a task that reads documents: Python, its libraries, batches of 8 MB of text."""
-
-_DOCUMENT_BYTES = 77
-"""Memory of the command for each document."""
 
 _STORED_DOCUMENT_BYTES = 250
 """What stages and the result have of a document: rows, signatures, decisions, fingerprints."""
@@ -54,12 +51,7 @@ def print_plan(
     folder: ResultFolder,
 ) -> None:
     """Print the plan of a run."""
-    if is_sharded(work.runner):
-        needs = cost_lines(arguments, work)
-        described = stage_lines(work, options, stages)
-    else:
-        needs = _memory(arguments, work, options, stages)
-        described = _stages(arguments, work, options, stages)
+    needs = _memory(arguments, work) if is_here(work.runner) else cost_lines(arguments, work)
     lines = [
         *_inputs(work, options),
         *_transfers(arguments, work),
@@ -69,7 +61,7 @@ def print_plan(
         *needs,
         *_outputs(arguments, folder),
         "",
-        *described,
+        *stage_lines(work, options, stages),
     ]
     print("\n".join(printable(line.rstrip()) for line in lines))
 
@@ -99,11 +91,11 @@ def _transfers(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[
             f"{counted(len(work.remote), 'file')}, {total:,} bytes, read "
             f"{'once' if passes == 1 else f'{passes} times'}: about {passes * pieces:,} requests",
         )
-        if work.runner in ("memory", "inline", "local"):
+        if is_here(work.runner):
             yield _LINE.format("scratch", f"up to {min(total, scratch):,} bytes")
     if isinstance(arguments.out, str):
         read = total + sum(path.stat().st_size for path in work.paths)
-        writer = "tasks" if is_sharded(work.runner) else "this command"
+        writer = "this command" if is_here(work.runner) else "tasks"
         yield _LINE.format(
             "to stores",
             f"up to {read:,} bytes of kept documents, written by {writer}, and some "
@@ -156,33 +148,16 @@ def _engine(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[str
     yield _LINE.format("runner", how)
 
 
-def _memory(
-    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions, stages: Stages
-) -> Iterator[str]:
+def _memory(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[str]:
     if work.runner == "memory":
         size = min(_CACHED_FACTOR * work.content_bytes, memory_bytes(arguments))
         yield _LINE.format("memory", f"up to about {_megabytes(_TASK_BYTES + size)}")
         return
-    here = {"inline": 1, "local": min(_cores(arguments), len(work.inputs))}.get(work.runner, 0)
-    tasks = f"about {_megabytes(_TASK_BYTES)} a task"
-    if here:
-        tasks += f", {_megabytes(here * _TASK_BYTES)} in all"
-    count = _documents(options, stages)
-    if count is None:
-        here_bytes = f"{_DOCUMENT_BYTES} bytes a document"
-    else:
-        here_bytes = f"{_megabytes(_DOCUMENT_BYTES * count)} for {count:,} documents"
-    if options.methods:
-        here_bytes += ", and their signatures by one method"
-    yield _LINE.format("memory", f"{tasks}; this command takes {here_bytes}")
-
-
-def _documents(options: DedupOptions, stages: Stages) -> int | None:
-    """Return how many documents there are, earlier ones too; None if they are not counted yet."""
-    if not stages.is_done("fingerprint"):
-        return None
-    read: int = stages.values("fingerprint")["documents_read"]
-    return read + sum(count for _, count in options.earlier)
+    tasks = 1 if work.runner == "inline" else min(_cores(arguments), len(work.inputs))
+    yield _LINE.format(
+        "memory",
+        f"about {_megabytes(_TASK_BYTES)} a task, {_megabytes(tasks * _TASK_BYTES)} in all",
+    )
 
 
 def _outputs(arguments: argparse.Namespace, folder: ResultFolder) -> Iterator[str]:
@@ -190,81 +165,6 @@ def _outputs(arguments: argparse.Namespace, folder: ResultFolder) -> Iterator[st
     unfinished = folder.has_unfinished() and not arguments.resume
     removed = "; the unfinished run there is removed" if unfinished else ""
     yield _LINE.format("until then", f"{folder.unfinished}{removed}")
-
-
-_JOINED = {
-    "memory": "in this command",
-    "tasks": "tasks over fingerprints",
-    "auto": "in this command, or tasks over fingerprints where they take less time",
-}
-"""What finds pairs of fingerprints, by the value of --join."""
-
-
-def _stages(
-    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions, stages: Stages
-) -> Iterator[str]:
-    """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
-    from mr_dedup.pipeline.dedup import stages_of
-
-    maps = counted(_map_tasks(arguments, work), "map task")
-    documents = "the documents"
-    signatures = ", signatures.arrow" if options.methods else ""
-    kept_signatures = ", signatures/" if options.methods else ""
-    joined = "in this command" if options.k is None else _JOINED[arguments.join]
-    described = {
-        "columns": (maps, "JSON lines, footers of Parquet files", "columns.arrow"),
-        "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects/ if there are any"),
-        "cluster": (joined, f"rows.parquet{signatures}", "labels.parquet"),
-        "earlier": (
-            "map tasks here, of whole files",
-            "earlier documents in clusters with new ones",
-            "earlier-….parquet",
-        ),
-        "resolve": (
-            f"{maps}, {_reduce_keys(work, options, stages)}",
-            f"{documents}, labels.parquet",
-            "decisions/, clusters/",
-        ),
-        "keep": (maps, documents, f"documents/, fingerprints/{kept_signatures}"),
-    }
-    if options.against:
-        described["resolve"] = (
-            f"{maps} and one for each 16 MB of earlier texts, "
-            f"{_reduce_keys(work, options, stages)}",
-            f"{documents}, labels.parquet, earlier-….parquet",
-            described["resolve"][2],
-        )
-    resumed = True
-    for stage in stages_of(options):
-        resumed = resumed and stages.is_done(stage)
-        runs, reads, leaves = described[stage]
-        yield f"{stage}: {'done, is not run again' if resumed else runs}"
-        yield f"  reads   {reads}"
-        yield f"  writes  {leaves}"
-    yield "then report.html and summary.json are written, and OUT appears"
-
-
-def _map_tasks(arguments: argparse.Namespace, work: DocumentInputs) -> int:
-    """Return how many tasks read the documents; clusters have about so many for what they split."""
-    from mr_dedup.engines.streaming.splits import split_bytes
-
-    size = split_bytes(dict(text.split("=", 1) for text in arguments.properties or ()))
-    of_lines = (item.lines_bytes for item in work.inputs)
-    return sum(max(1, math.ceil(lines_bytes / size)) for lines_bytes in of_lines)
-
-
-def _reduce_keys(work: DocumentInputs, options: DedupOptions, stages: Stages) -> str:
-    """Return how many reduce keys there are: of the texts in clusters, if these are known."""
-    from mr_dedup.jobs.resolve import reduce_keys_for
-    from mr_dedup.pipeline.dedup_stages.resolve import known_reduce_keys
-
-    if stages.is_done("fingerprint") and stages.is_done("cluster"):
-        keys = known_reduce_keys(stages.folder)
-        return counted(keys, "reduce key")
-    if len(work.paths) < work.files or options.against:
-        return "a reduce key for each 16 MB of texts in clusters"
-    keys = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
-    return f"up to about {counted(keys, 'reduce key')}"
 
 
 def _cores(arguments: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ REPORT = "report.html"
 
 def write_summaries(
     work_folder: Path,
-    summary: StageSummary,
+    made: Deduplicated,
     work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
@@ -45,37 +45,10 @@ def write_summaries(
     """
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
-    from mr_dedup.pipeline.results import checksums_of
-    from mr_dedup.report.dedup_report import write_dedup_report
-
-    result = work_folder / RESULT
-    summary = {**summary, **_of_command(summary, work, options)}
-    shown = _shown_options(arguments, options)
-    with whole_file(result / REPORT, overwrite=True) as file:
-        warnings = write_dedup_report(
-            file, work_folder, summary, shown, arguments.share_by, options.names_below
-        )
-    checksums = checksums_of(result)
-    made = Made(summary, checksums, result_id(run, checksums), warnings)
-    _write_summary(result, made, work, arguments, options)
-    return warnings
-
-
-def write_sharded_summaries(
-    work_folder: Path,
-    made: Deduplicated,
-    work: DocumentInputs,
-    arguments: argparse.Namespace,
-    options: DedupOptions,
-    run: Mapping[str, Any],
-) -> Warnings:
-    """Write the report and the summary of a sharded run; return its warnings."""
-    from mr_dedup.files.outputs import whole_file
-    from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import DOCUMENTS
     from mr_dedup.pipeline.sharded.run import remove_unfinished
+    from mr_dedup.report.dedup_report import dedup_report_data
     from mr_dedup.report.html import write_report
-    from mr_dedup.report.sharded_report import sharded_report_data
 
     result = work_folder / RESULT
     remove_unfinished(result)
@@ -83,7 +56,7 @@ def write_sharded_summaries(
     (result / DOCUMENTS).mkdir(parents=True, exist_ok=True)
     shown = _shown_options(arguments, options)
     summary: StageSummary = {**made.summary, **_of_command(made.summary, work, options)}
-    data = sharded_report_data(made.report, summary, shown, arguments.share_by)
+    data = dedup_report_data(made.report, summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
     id = result_id(run, made.checksums)

@@ -144,7 +144,6 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
         if attribute not in arguments:
             setattr(arguments, attribute, option.default)
     arguments.similarity, arguments.verify = arguments.verify or (DEFAULT_VERIFY,), None
-    arguments.join = "auto"
     return arguments
 
 

@@ -143,8 +143,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
     settings = settings_for(arguments)
-    if arguments.runner == "emr":
-        raise MrDedupError("-r emr: mr-dedup passages does not run on it; use hadoop or spark")
     options = run_options(arguments)
     folder = result_folder(arguments)
     with folder.locked(print_warning):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.copy_names import name_copies
-from mr_dedup.cli.dedup_options import is_sharded
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import temporary_uri
 from mr_dedup.errors import MrDedupError
@@ -79,7 +78,7 @@ def prepared(
     recorded = recorded_value(folder.work, "chunk_bytes") if arguments.resume else None
     chunk_bytes = recorded if isinstance(recorded, int) and recorded > 0 else None
     copied_to = None
-    if settings is not None and is_sharded(arguments.runner):
+    if settings is not None:
         copied_to = joined(folder.address, COPIES)
     work = prepare(
         arguments.documents, arguments, staging, settings, reads_again=True,

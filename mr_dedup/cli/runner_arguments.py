@@ -12,6 +12,14 @@ from mr_dedup.errors import suggestion
 
 RUNNERS = ("auto", "inline", "local", "hadoop", "emr", "spark")
 
+_CLUSTERS = ("hadoop", "emr", "spark")
+
+
+def is_here(runner: str) -> bool:
+    """Return whether all tasks of a runner are of this machine, and write to its directories."""
+    return runner not in _CLUSTERS
+
+
 MIN_MEMORY_BYTES = 64 << 20
 """Less is a size without its unit: tasks alone, each with a batch of 8 MB, take more."""
 
@@ -39,8 +47,8 @@ def add_runner_arguments(
 
     By default that is this process, with a thread for each core; of a command whose jobs are not
     run so, a process for each task unless what it reads is ``small``. Jobs without a reduce step
-    (``reduces``) take fewer arguments, and so do commands that write their result on this machine
-    (not ``leaves``), which take no URI for it.
+    (``reduces``) take fewer arguments. So do commands whose tasks write a directory (not
+    ``leaves``), which do not run on EMR by mrjob.
     """
     if small is None:
         runners: tuple[str, ...] = (RUNNERS[0], "memory", *RUNNERS[1:])
@@ -51,14 +59,15 @@ def add_runner_arguments(
     else:
         runners = RUNNERS
         here = f"inline: one process; local: all cores (default: local unless {small} small)"
+    amazon = "; emr: one that Amazon starts" if leaves else ""
+    runners = tuple(name for name in runners if leaves or name != "emr")
     parser.add_argument(
         "-r",
         "--runner",
         type=partial(_runner_name, command, runners),
         default="auto",
         metavar="{" + ",".join(runners) + "}",
-        help=f"{here}; hadoop: a cluster; emr: one that Amazon starts; spark: a "
-        "cluster of Spark, or this machine",
+        help=f"{here}; hadoop: a cluster{amazon}; spark: a cluster of Spark, or this machine",
     )
     of = "local" if small else "memory and local"
     parser.add_argument(
@@ -78,6 +87,10 @@ def _runner_name(command: str, runners: tuple[str, ...], text: str) -> str:
     if text == "dataproc":
         raise argparse.ArgumentTypeError(
             f"mr-dedup {command} does not run on {text}; it supports {', '.join(RUNNERS[1:])}"
+        )
+    if text == "emr" and text not in runners:
+        raise argparse.ArgumentTypeError(
+            f"mr-dedup {command} does not run on emr; on a cluster of EMR run it with -r spark"
         )
     if text not in runners:
         raise argparse.ArgumentTypeError(

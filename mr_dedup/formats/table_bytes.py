@@ -41,7 +41,8 @@ def to_bytes(table: pa.Table, *, compress: bool = True) -> bytes:
     if compress:
         # as one piece: Arrow compresses each buffer by itself, in 1.2 times the time of a whole job
         payload, version = zstandard.ZstdCompressor(level=1).compress(payload), _COMPRESSED
-    return _HEADER.pack(version, len(table), _checksum(len(table), payload)) + payload
+    header = _HEADER.pack(version, len(table), _checksum(len(table), payload))
+    return b"".join((header, payload))
 
 
 def from_bytes(raw: bytes | pa.Buffer) -> pa.Table:

@@ -213,7 +213,7 @@ class _Writer(ChunkWriter):
     def finish(self) -> None:
         """End the documents, after the block."""
         if self._documents is not None:
-            self._job.parts.finish(self.folder, self._documents, self.number)
+            self._job.parts.finish(self.folder, self._documents.files, self.number)
 
     def write_matches(self, matches: pa.Table) -> None:
         """Write what is found in some documents."""

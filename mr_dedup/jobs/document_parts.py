@@ -39,6 +39,11 @@ class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
     divided: Mapping[str, int] = {}
     columns: bytes | None = None
 
+    @property
+    def names_of_divided(self) -> dict[str, str]:
+        """What files that several tasks read are called as a whole, by those that were read."""
+        return {source: self.renamed.get(source, source) for source in self.divided}
+
     def writer(self, result: Path, chunk: int, number: int) -> Writer:
         """Return the writer of a chunk, below the directory of a result.
 
@@ -64,17 +69,19 @@ class DocumentParts(msgspec.Struct, frozen=True, kw_only=True):
 
         return KeptDocuments(folder, name_of)
 
-    def finish(self, result: Path, writer: Writer, number: int) -> list[tuple[str, int]]:
+    def finish(
+        self, result: Path, files: Sequence[tuple[str, int]], number: int
+    ) -> Sequence[tuple[str, int]]:
         """Return the files of a writer that has ended, and how many records each has.
 
         A part of lines is written if it is empty.
         """
-        if self.format == "jsonl" and not writer.files:
+        if self.format == "jsonl" and not files:
             path = result / DOCUMENTS_FOLDER / part_name(number, LINES)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file, compressing(file, "zstd"):
                 pass
-        return writer.files
+        return files
 
 
 def write_rejects(result: Path, number: int, tables: Iterable[pa.Table]) -> None:

@@ -29,9 +29,16 @@ from mr_dedup.formats.kept_fingerprints import write_fingerprints
 from mr_dedup.formats.shards import new_files, read_shard
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.document_parts import DOCUMENTS_FOLDER, DocumentParts, write_rejects
+from mr_dedup.jobs.document_parts import (
+    DOCUMENTS_FOLDER,
+    DocumentParts,
+    Writer,
+    write_rejects,
+)
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.keep import KeepJob, has_texts
+from mr_dedup.jobs.kept_documents import KeptDocuments
+from mr_dedup.jobs.kept_pieces import PIECES_FOLDER, PieceDocuments
 from mr_dedup.jobs.order_decisions import DECISION
 from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
@@ -71,6 +78,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         earlier: The first chunks: documents that earlier runs kept, of which nothing is written.
         shown: Documents whose texts are to be shown, as chunk and row.
         parts: How kept documents are written.
+        leaves_pieces: Whether files of documents that several tasks write are joined afterwards.
         has_rejects: Whether any record was rejected.
         signatures: The columns of signatures, an Arrow schema; None if there are none.
         seen: The field of rows by which documents are seen.
@@ -90,6 +98,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     earlier: tuple[EarlierReading, ...] = ()
     shown: tuple[tuple[int, int], ...] = ()
     parts: DocumentParts = DocumentParts()
+    leaves_pieces: bool = False
     has_rejects: bool = False
     signatures: bytes | None = None
     seen: str | None = None
@@ -172,13 +181,13 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             return
         with new_files(self.result) as folder:
             number = chunk - self.earlier_chunks
-            with self.parts.writer(folder, chunk, number) as writer:
+            with self._writer(folder, chunk, number) as writer:
                 for _, table in super().map(part, counters):
                     if has_texts(table):
                         yield key, self._shown(table, chunk)
                     else:
                         writer.write(table)
-            written = self.parts.finish(folder, writer, number)
+            written = self.parts.finish(folder, writer.files, number)
             files = [(name, count) for name, count in written if count]
             record: dict[str, Any] = {"part": number}
             record["kept"] = sum(count for _, count in files)
@@ -197,6 +206,13 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         yield key, pa.table({name: pa.array([value]) for name, value in record.items()})
         if rows is not None:
             yield from self._shares(rows, ~decided.kept)
+
+    def _writer(self, folder: Path, chunk: int, number: int) -> Writer | PieceDocuments:
+        writer = self.parts.writer(folder, chunk, number)
+        if not self.leaves_pieces or not isinstance(writer, KeptDocuments):
+            return writer
+        names = self.parts.names_of_divided
+        return PieceDocuments(writer, folder / PIECES_FOLDER, names, chunk)
 
     def _shown(self, table: pa.Table, chunk: int) -> pa.Table:
         return pa.table(

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,9 @@ as WARC 1.1 says in annex D, however the input was: other programs find no other
 ARC, whose files begin with a version block."""
 
 _ARCHIVES = (".warc", ".wet", ".arc")
+
+Records: TypeAlias = pa.Table | pa.LargeBinaryArray
+"""Rows of Parquet, or bytes of other records."""
 
 Written = Callable[[str, int, int], None]
 """Is called with a file, the number of a record in it, and how many were written from there on."""
@@ -83,15 +86,18 @@ class KeptDocuments:
 
     def write(self, table: pa.Table) -> None:
         """Append a batch of the keep job; MrDedupError if a file cannot be written."""
-        metadata = table.schema.metadata or {}
+        for source, records in by_file(table):
+            self.append(source, records)
+
+    def append(self, source: str, records: Records) -> None:
+        """Append records of one file; MrDedupError if theirs cannot be written."""
         with self._writing():
-            if FILE_KEY in metadata:
-                self._write_rows(table, metadata[FILE_KEY].decode())
-                return
-            for source, records in records_by_file(table):
+            if isinstance(records, pa.Table):
+                self._write_rows(source, records)
+            else:
                 self._write_records(source, records)
 
-    def _write_rows(self, table: pa.Table, source: str) -> None:
+    def _write_rows(self, source: str, table: pa.Table) -> None:
         kept = {k: v for k, v in table.schema.metadata.items() if k != FILE_KEY}
         table = table.replace_schema_metadata(kept or None)
         if source != self._source or self._rows is None:
@@ -208,6 +214,15 @@ def _packing(path: Path, compression: Compression | None) -> Iterator[BinaryIO]:
     """Yield a writer to ``path``; equal content gives equal bytes."""
     with path.open("wb") as file, compressing(file, compression) as stream:
         yield stream
+
+
+def by_file(table: pa.Table) -> Iterator[tuple[str, Records]]:
+    """Yield the files of a batch of the keep job, and their records."""
+    source = (table.schema.metadata or {}).get(FILE_KEY)
+    if source is None:
+        yield from records_by_file(table)
+    else:
+        yield source.decode(), table
 
 
 def records_by_file(table: pa.Table) -> Iterator[tuple[str, pa.LargeBinaryArray]]:

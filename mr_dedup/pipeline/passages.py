@@ -128,14 +128,14 @@ def find_passages(
             **shared, partitions=partitions(content_bytes // _ANCHOR_BYTES_SHARE)
         )
         left, _ = run.over_documents(job, "anchors", run.chunks, "anchors")
-        stages.finish("anchors", [run.record("anchors", left)], _read(left, options))
+        stages.finish("anchors", run.record("anchors", left), _read(left, options))
     anchors = run.recorded("anchors")
     if not is_done("windows"):
         counted = PassageWindowsJob(
             **shared, anchors=anchors.folder, partitions=partitions(_WINDOW_BYTES * anchors.rows)
         )
         left, _ = run.over_documents(counted, "windows", run.chunks, "windows")
-        stages.finish("windows", [run.record("windows", left)], {})
+        stages.finish("windows", run.record("windows", left), {})
     windows = run.recorded("windows")
     if not is_done("keep"):
         counts = _keep(options, run, shared, anchors, windows, partitions(windows.size_bytes))

@@ -14,8 +14,7 @@ from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import MAX_SHINGLES
 from mr_dedup.formats.count_tables import COUNTED
-from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
+from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parts import PART_BYTES, PART_ROWS
 from mr_dedup.jobs.contract import Job
@@ -169,22 +168,8 @@ class DedupOptions:
 class RunJob(Protocol):
     """Runs jobs over the documents of a run, given names for their temporary directories."""
 
-    @property
-    def stored_bytes(self) -> int:
-        """Bytes of sets of shingles that a reduce task may have in memory."""
-
-    def __call__(
-        self, job: Job, name: str, earlier: Sequence[DocumentFile] = ()
-    ) -> AbstractContextManager[JobOutput]:
-        """Run a job over the documents, and after them over files of earlier ones.
-
-        If there are such, the field ``earlier_from`` of the job is set to the first chunk of them.
-        """
-
-    def run_locally(
-        self, job: Job, name: str, chunks: Sequence[DocumentChunk]
-    ) -> AbstractContextManager[JobOutput]:
-        """Run a job over chunks of this machine, and on it."""
+    def __call__(self, job: Job, name: str) -> AbstractContextManager[JobOutput]:
+        """Run a job over the documents of a run."""
 
     def join_settings(self) -> AbstractContextManager[JoinSettings]:
         """Return the settings to find pairs of fingerprints with."""

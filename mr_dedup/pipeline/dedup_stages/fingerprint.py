@@ -15,7 +15,6 @@ from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts
 from mr_dedup.jobs.fingerprint import rare_counts, refuse_fields
 from mr_dedup.jobs.reading import is_rejects, reading_summary, reject_lines
-from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES, files_in
 from mr_dedup.pipeline.document_rows import rows_schema
@@ -27,9 +26,9 @@ from mr_dedup.signatures.protocol import SignatureMethod
 def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     """Write ROWS, REJECTS and, if there are methods by keys, SIGNATURES.
 
-    There are no REJECTS if every record was read. The rows of earlier results precede those of the
-    documents. Counts are a ReadingSummary. Raises NothingReadError if all records were rejected,
-    FieldError if fields of documents do not fit the options.
+    There are no REJECTS if every record was read. Counts are a ReadingSummary. Raises
+    NothingReadError if all records were rejected, FieldError if fields of documents do not fit the
+    options.
     """
     schema = rows_schema(options.row_fields)
     job = options.fingerprint_job()
@@ -47,11 +46,6 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         ) as writer,
         signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
     ):
-        for earlier in options.against:
-            for batch in earlier.rows():
-                writer.write_table(_earlier_rows(batch, schema))
-            for table in earlier.signatures(options.methods):
-                write_signatures(table)
         for key, table in output:
             if is_rejects(table):
                 lines = reject_lines(table)
@@ -83,14 +77,3 @@ def signed_documents(
 ) -> Iterator[MethodSignatures]:
     """Yield the signatures of all documents, one method after the other."""
     yield from (MethodSignatures(*each) for each in read_signatures(folder / SIGNATURES, methods))
-
-
-def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Return the rows of documents that an earlier run kept; other fields are null."""
-    known = dict(zip(batch.schema.names, batch.columns, strict=True))
-    known["chunk"] = pa.array(np.full(len(batch), EARLIER))
-    columns = [
-        known[column.name] if column.name in known else pa.nulls(len(batch), column.type)
-        for column in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

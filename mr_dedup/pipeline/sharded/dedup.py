@@ -52,7 +52,7 @@ def _written(run: ShardedRun) -> dict[str, int | None]:
     return {name: size for name, size in files.items() if "/" in name}
 
 
-def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicated:
+def dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicated:
     """Run the stages that are not done yet.
 
     In memory: some 200 bytes for each chunk of documents, and nothing for a document.
@@ -72,15 +72,15 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         stages.finish("columns", *sharded.columns(plan))
     if not is_done("fingerprint"):
         left, counts = sharded.fingerprint(plan)
-        stages.finish("fingerprint", [run.record("rows", left)], counts)
+        stages.finish("fingerprint", run.record("rows", left), counts)
     rows = run.recorded("rows")
     if not is_done("cluster"):
         left, counts = sharded.cluster(plan, rows)
-        stages.finish("cluster", [run.record("attached", left)], counts)
+        stages.finish("cluster", run.record("attached", left), counts)
     attached = run.recorded("attached")
     if not is_done("resolve"):
         left, counts = sharded.resolve(plan, rows, attached)
-        stages.finish("resolve", [run.record("decided", left)], counts)
+        stages.finish("resolve", run.record("decided", left), counts)
     decided = run.recorded("decided")
     report = ReportParts.read(
         run, attached, decided, [(each.stop, each.name) for each in plan.earlier]
@@ -106,7 +106,9 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         }
         with whole_file(run.records / _KEPT, overwrite=True) as file:
             file.write(json.dumps(content).encode() + b"\n")
-        stages.finish("keep", [_KEPT], {})
+        # a store gets them with the records of the stage
+        made = [f"{sharded.RESULT}/{name}" for name in files] if run.is_here else []
+        stages.finish("keep", [_KEPT, *made], {})
     known: dict[str, Any] = json.loads((run.records / _KEPT).read_bytes())
     summary = {
         **stages.values("fingerprint"),

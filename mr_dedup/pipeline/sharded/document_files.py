@@ -25,6 +25,7 @@ def document_parts(
     *,
     as_lines: bool = False,
     columns: pa.Schema | None = None,
+    joined: bool = False,
 ) -> DocumentParts:
     """Return how the tasks of a run write documents.
 
@@ -34,6 +35,7 @@ def document_parts(
         id_names: The fields of ids, by which errors name documents.
         as_lines: Whether documents that are neither JSON lines nor rows of Parquet become lines.
         columns: Of Parquet.
+        joined: Whether files that several tasks write are joined, and keep their names.
     """
     chunks: dict[str, tuple[int, int]] = {}
     wanted: dict[str, str] = {}
@@ -48,7 +50,8 @@ def document_parts(
     taken = FileNames()
     names = {source: taken.take(wanted[source]) for source in wanted if source not in divided}
     for source, first in divided.items():
-        names[source] = taken.take(wanted[source], chunks[source][1] - first + 1)
+        count = None if joined else chunks[source][1] - first + 1
+        names[source] = taken.take(wanted[source], count)
     return DocumentParts(
         format=format,
         id_names=id_names,

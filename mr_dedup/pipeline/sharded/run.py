@@ -83,6 +83,8 @@ class ShardedRun:
         open_engine: Yields an engine, given a name for its temporary directory, and that.
         open_here: The same with an engine of this process, for jobs over few shards.
         small_bytes: Shards of fewer bytes are few; by default there are none.
+        is_here: Whether ``work`` is ``records``, and all tasks are of this machine.
+        stored_bytes: Bytes of sets of shingles that a reduce task may have in memory.
         earlier: Chunks of documents that earlier results kept; numbers of others follow.
     """
 
@@ -93,6 +95,8 @@ class ShardedRun:
     open_here: OpenEngine | None = None
     small_bytes: int = 0
     earlier: Sequence[DocumentChunk] = field(default=())
+    is_here: bool = False
+    stored_bytes: int = 256 << 20
 
     @property
     def chunk_count(self) -> int:
@@ -198,12 +202,13 @@ class ShardedRun:
         _check_there(left)
         return left, []
 
-    def record(self, name: str, left: Left) -> str:
-        """Record what a stage has left; return the name of the file with it."""
+    def record(self, name: str, left: Left) -> list[str]:
+        """Record what a stage has left; return the files of this machine that it is in."""
         content = {"shards": [list(shard) for shard in left.shards], "counters": left.counters}
         with whole_file(self.records / f"{name}.json", overwrite=True) as file:
             file.write(json.dumps(content).encode() + b"\n")
-        return f"{name}.json"
+        shards = left.shards if self.is_here else ()
+        return [f"{name}.json", *(shard_at(name, shard.key) for shard in shards)]
 
     def recorded(self, name: str) -> Left:
         """Return what a stage has left, by its record."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ from mr_dedup.jobs.fingerprint import (
     refuse_fields,
 )
 from mr_dedup.jobs.keep_shards import KeepShardsJob
+from mr_dedup.jobs.kept_pieces import PIECES_FOLDER, join_pieces
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
 from mr_dedup.jobs.reading import (
     DOCUMENTS,
@@ -51,6 +53,7 @@ from mr_dedup.jobs.split_clusters import SplitClustersJob
 from mr_dedup.pipeline.dedup_stages.columns import read_columns, write_columns
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions
 from mr_dedup.pipeline.known_counts import KnownCounts
+from mr_dedup.pipeline.results import DOCUMENTS as DOCUMENTS_FOLDER
 from mr_dedup.pipeline.results import EARLIER_COUNTS, EarlierResult, combined_checksum
 from mr_dedup.pipeline.sharded.components import connected
 from mr_dedup.pipeline.sharded.document_files import columns_of_documents, document_parts
@@ -280,6 +283,7 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
         verify=options.verify,
         shingles=options.compared_by,
         reduce_keys=reduce_keys_for(size_bytes, documents),
+        stored_bytes=run.stored_bytes,
         rows_at=rows.folder,
         attached=attached.folder,
         k=options.k,
@@ -364,7 +368,9 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
             options.documents,
             options.reading.id_names,
             columns=read_columns(run.records, options),
+            joined=run.is_here,
         ),
+        leaves_pieces=run.is_here,
         has_rejects=has_rejects(rows.counters),
         signatures=schema.serialize().to_pybytes() if options.methods else None,
         seen=options.seen,
@@ -375,6 +381,11 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     left, found = run.over_documents(job, "keep", [*earlier, *run.chunks], None)
     _write_clusters(run, decided)
     kept = _kept([table for _, table in found], bool(options.methods))
+    if run.is_here:
+        folder = Path(run.at(RESULT))
+        names = job.parts.names_of_divided
+        joined = join_pieces(folder / PIECES_FOLDER, folder / DOCUMENTS_FOLDER, names, plan.tasks)
+        kept = replace(kept, files=kept.files + joined)
     kept.losing["number"] = left.counters.get(LOSING_SOURCES, 0)
     if options.against:
         kept.checksums[EARLIER_COUNTS] = _write_earlier_counts(run, decided, options)
