@@ -65,7 +65,7 @@ from mr_dedup.errors import MrDedupError, suggestion
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.summary import StageSummary
 
@@ -190,7 +190,7 @@ def _run_locked(
     from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.clusters.keep_policy import FieldError
     from mr_dedup.engines import streaming
-    from mr_dedup.pipeline.sharded.dedup import dedup
+    from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.stages import Stages
 
     if is_complete(arguments, folder, end=not arguments.dry_run):

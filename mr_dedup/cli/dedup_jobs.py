@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from mr_dedup.engines.engine import Engine, JobOutput
     from mr_dedup.engines.inputs import ClusterSettings
     from mr_dedup.formats.documents.files import DocumentFile
-    from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
     from mr_dedup.pipeline.result_folder import ResultFolder
-    from mr_dedup.pipeline.sharded.run import ShardedRun
+    from mr_dedup.pipeline.sharded_run import ShardedRun
 
 COPIES, EARLIER_COPIES = "documents", "earlier"
 """The directories of a run where files of this machine are copied for the tasks of a cluster."""
@@ -103,7 +102,7 @@ class DocumentJobs:
         """Return a run whose tasks write shards to ``folder``; ``files`` are earlier documents."""
         from mr_dedup.cli.uploads import addressed, uploaded
         from mr_dedup.formats.documents.chunks import DocumentChunk
-        from mr_dedup.pipeline.sharded.run import ShardedRun
+        from mr_dedup.pipeline.sharded_run import ShardedRun
 
         if self._settings is not None:
             files = addressed(files, joined(folder.address, EARLIER_COPIES))
@@ -138,15 +137,16 @@ class DocumentJobs:
         with self._folder(name) as folder:
             yield MemoryEngine(_THREADS, _TABLES_BYTES, folder), folder
 
-    @contextlib.contextmanager
-    def join_settings(self) -> Iterator[JoinSettings]:
-        """Return how pairs of fingerprints are found: on the engine of jobs over documents."""
-        from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
+    def run_here(self, folder: Path) -> ShardedRun:
+        """Return a run of this process without documents, whose shards are in ``folder``."""
+        from mr_dedup.pipeline.sharded_run import ShardedRun
 
-        arguments = self._arguments
-        with self._folder("cluster") as folder:
-            engine = engine_of(self._work.runner, arguments, folder, self._settings)
-            yield JoinSettings(engine, cores=arguments.cores)
+        @contextlib.contextmanager
+        def open_engine(name: str) -> Iterator[tuple[Engine, Path]]:
+            with self._folder(name) as staging:
+                yield engine_of("memory", self._arguments, staging, None), staging
+
+        return ShardedRun(str(folder), folder, (), open_engine, is_here=True)
 
     @contextlib.contextmanager
     def _folder(self, name: str) -> Iterator[Path]:

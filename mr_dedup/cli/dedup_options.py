@@ -33,7 +33,7 @@ from mr_dedup.storage.uris import is_uri, joined, without_secrets
 if TYPE_CHECKING:
     from mr_dedup.clusters.criterion import Criterion
     from mr_dedup.clusters.retention import Retention
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.results import EarlierResult
     from mr_dedup.signatures.protocol import SignatureMethod
@@ -48,7 +48,7 @@ def search_options(
 ) -> DedupOptions:
     """Return how similar documents are found; raises MrDedupError for invalid options."""
     from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
 
     with usage_errors():
         FeatureOptions.parse(shingles, "binary")

@@ -24,7 +24,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.fetching import piece_bytes
 
 if TYPE_CHECKING:
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.stages import Stages
 

@@ -23,9 +23,9 @@ from mr_dedup.storage.uris import without_secrets
 if TYPE_CHECKING:
     from mr_dedup.clusters.retention import Retention
     from mr_dedup.formats.documents.options import ReadOptions
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup import Deduplicated
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
-    from mr_dedup.pipeline.sharded.dedup import Deduplicated
     from mr_dedup.pipeline.summary import CommandSummary, RunSummary, StageSummary, Warnings
 
 REPORT = "report.html"
@@ -44,9 +44,9 @@ def write_summaries(
     ``run`` is its ``run_identity``.
     """
     from mr_dedup.files.outputs import whole_file
-    from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import DOCUMENTS
-    from mr_dedup.pipeline.sharded.run import remove_unfinished
+    from mr_dedup.pipeline.sharded_run import remove_unfinished
+    from mr_dedup.pipeline.stages import RESULT
     from mr_dedup.report.dedup_report import dedup_report_data
     from mr_dedup.report.html import write_report
 

@@ -34,7 +34,7 @@ from mr_dedup.cli.streams import output, print_message
 from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.pipeline.similar_pairs import SimilarPairs
 
 OF_FINGERPRINTS = {
@@ -101,7 +101,6 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
     from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.engines import streaming
     from mr_dedup.files.outputs import refuse_existing
-    from mr_dedup.formats.parts import read_lines
     from mr_dedup.pipeline.similar_pairs import similar_pairs
 
     started = time.perf_counter()
@@ -121,8 +120,8 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder = staging / "found"
         folder.mkdir()
         with DocumentJobs(arguments, work, staging, settings) as jobs:
-            found = similar_pairs(folder, options, jobs)
-        for lines in read_lines(found.rejects):
+            found = similar_pairs(jobs.run_here(folder), options, jobs)
+        for lines in found.rejects():
             rejects.add_lines(lines)
         rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
         check_rejected(arguments, rejects.counts, found.counts)

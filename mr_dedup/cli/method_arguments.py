@@ -9,7 +9,7 @@ from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
     from mr_dedup.clusters.criterion import Criterion
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.signatures.protocol import SignatureMethod
 
 DEFAULT_METHOD, DEFAULT_K, DEFAULT_VERIFY = "minhash", 10, 0.8

@@ -134,9 +134,9 @@ def finished_result(folder: ResultFolder, *, has_documents: bool) -> Path:
     What tasks that were killed were writing is removed; ``has_documents`` makes their directory,
     even if it has no files.
     """
-    from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import DOCUMENTS
-    from mr_dedup.pipeline.sharded.run import remove_unfinished
+    from mr_dedup.pipeline.sharded_run import remove_unfinished
+    from mr_dedup.pipeline.stages import RESULT
 
     result = folder.work / RESULT
     result.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from mr_dedup.cli.streams import counted
 
 if TYPE_CHECKING:
     from mr_dedup.cli.document_inputs import DocumentInputs
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.dedup_options import DedupOptions
     from mr_dedup.pipeline.stages import Stages
 
 _LINE = "{:<12} {}"
@@ -81,7 +81,7 @@ def _size(size_bytes: float) -> str:
 
 def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> Iterator[str]:
     """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
-    from mr_dedup.pipeline.sharded.dedup import stages_of
+    from mr_dedup.pipeline.dedup import stages_of
 
     earlier = sum(len(result.files) for result in options.against)
     maps = _tasks(work.runner, len(work.inputs))

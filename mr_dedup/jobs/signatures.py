@@ -51,6 +51,7 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
         number: Its number among the methods of the signatures.
         keyword_idf: The file of document frequencies by which keywords are weighted.
         compared: Whether the documents of a key are compared.
+        min_shared_keys: Keys that linked documents share; by default those of the method.
         partitions: Of the keys; each is a key of the reduce step.
     """
 
@@ -60,6 +61,7 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
     number: int = 0
     keyword_idf: str | None = None
     compared: bool = False
+    min_shared_keys: int | None = None
     partitions: int = 1
 
     def __post_init__(self) -> None:
@@ -90,7 +92,7 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
             if self.compared:
                 yield from self._with_signatures(signatures, nodes, shard, known + row)
                 continue
-            keys, rows = key_rows(signatures, self._method.min_shared_keys)
+            keys, rows = key_rows(signatures, self.min_shared_keys or self._method.min_shared_keys)
             for number, some in self._partitioned(keys):
                 yield number, pa.table({"key": keys[some], "node": nodes[rows[some]]})
 

@@ -50,10 +50,9 @@ from mr_dedup.jobs.reading import (
     reading_summary,
     require_documents,
 )
-from mr_dedup.pipeline.dedup_stages.files import RESULT
-from mr_dedup.pipeline.sharded.document_files import columns_of_documents, document_parts
-from mr_dedup.pipeline.sharded.run import Left, ShardedRun, files_in
-from mr_dedup.pipeline.stages import Stages
+from mr_dedup.pipeline.document_files import columns_of_documents, document_parts
+from mr_dedup.pipeline.sharded_run import Left, ShardedRun, files_in
+from mr_dedup.pipeline.stages import RESULT, Stages
 
 ITEMS, REJECTED_ITEMS = "items", "rejected_items"
 """The directories of a result that the client writes."""

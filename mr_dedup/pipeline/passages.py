@@ -35,10 +35,9 @@ from mr_dedup.jobs.reading import (
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.passages.cutting import Boundaries
 from mr_dedup.passages.options import PassageOptions
-from mr_dedup.pipeline.dedup_stages.files import RESULT
-from mr_dedup.pipeline.sharded.document_files import document_parts
-from mr_dedup.pipeline.sharded.run import Left, ShardedRun, files_in
-from mr_dedup.pipeline.stages import Stages
+from mr_dedup.pipeline.document_files import document_parts
+from mr_dedup.pipeline.sharded_run import Left, ShardedRun, files_in
+from mr_dedup.pipeline.stages import RESULT, Stages
 
 STAGES = ("anchors", "windows", "keep")
 """In their order."""

@@ -31,9 +31,8 @@ from mr_dedup.files.output_folders import (
     require_parent,
 )
 from mr_dedup.files.temporary import hidden_prefix
-from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
-from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished, recorded_value
+from mr_dedup.pipeline.stages import MANIFEST, RESULT, files_of_stages, has_finished, recorded_value
 from mr_dedup.storage import writing
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.leases import Lease

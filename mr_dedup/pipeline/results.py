@@ -19,7 +19,6 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import pyarrow as pa
 import xxhash
-from numpy.typing import NDArray
 
 from mr_dedup.clusters.duplicate_counts import DuplicateCounts
 from mr_dedup.errors import FormatError, MrDedupError, newer
@@ -33,13 +32,10 @@ from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH
 from mr_dedup.formats.kept_fingerprints import FILE
 from mr_dedup.formats.parts import (
-    PART_ROWS,
-    ParquetParts,
     part_batches,
     part_files,
     read_parts,
 )
-from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
 from mr_dedup.pipeline.summary import FORMAT_VERSION, LaterRuns, Reading, Reference
 from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
@@ -346,39 +342,6 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
     ]
 
 
-def write_signatures(
-    folder: Path,
-    source: Path,
-    methods: Sequence[SignatureMethod],
-    earlier: int,
-    kept: NDArray[np.bool_],
-    part_rows: int = PART_ROWS,
-) -> list[str]:
-    """Write the signatures of the kept documents as parts; return their names.
-
-    ``source`` has those of all documents, of which the first ``earlier`` are of earlier results;
-    ``kept`` bool[n] is of the others.
-    """
-    schema = pa.schema(schema_of(methods))
-    with ParquetParts(
-        folder, schema, part_rows=part_rows, compression="none", use_dictionary=False
-    ) as parts:
-        start, waiting = -earlier, schema.empty_table()
-        for batch in signature_batches(source):
-            new = batch.slice(min(max(0, -start), len(batch)))
-            first = start + len(batch) - len(new)
-            chosen = new.filter(pa.array(kept[first : first + len(new)]))
-            start += len(batch)
-            waiting = pa.concat_tables([waiting, pa.Table.from_batches([chosen])])
-            # as many in each group and pages as full, whatever the batches are
-            while len(waiting) >= _BATCH_ROWS:
-                parts.write_table(waiting.slice(0, _BATCH_ROWS).combine_chunks())
-                waiting = waiting.slice(_BATCH_ROWS)
-        if len(waiting):
-            parts.write_table(waiting.combine_chunks())
-    return parts.names
-
-
 def dataset_checksum(folder: Path) -> str:
     """Return the XXH3-128 of the checksums of a dataset's parts, in their order, in hex."""
     return combined_checksum(map(checksum, part_files(folder)))
@@ -390,16 +353,6 @@ def combined_checksum(checksums: Iterable[str]) -> str:
     for each in checksums:
         digest.update(bytes.fromhex(each))
     return digest.hexdigest()
-
-
-def checksums_of(result: Path) -> dict[str, str]:
-    """Return the checksums of the datasets that later runs read, by name."""
-    names = [
-        name
-        for name in (FINGERPRINTS, SIGNATURES, COUNTS, EARLIER_COUNTS)
-        if (result / name).is_dir()
-    ]
-    return {name: dataset_checksum(result / name) for name in names}
 
 
 def record_for_later(

@@ -7,9 +7,11 @@ task, so that a task has at most two in memory, and no pair is missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import UnionFind
+from mr_dedup.engines.engine import JobOutput
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.id_text import escape_ids
-from mr_dedup.formats.tables import read_table
+from mr_dedup.formats.shards import Shard, write_shard
+from mr_dedup.jobs.contract import Job, Keyed
+from mr_dedup.jobs.fingerprint import rare_counts
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
+from mr_dedup.jobs.reading import is_rejects, reading_summary, reject_lines
+from mr_dedup.jobs.row_shards import Attached
 from mr_dedup.jobs.similar_pairs import SimilarPairsJob
-from mr_dedup.pipeline.dedup_stages.contract import DedupOptions, RunJob
-from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS
-from mr_dedup.pipeline.dedup_stages.fingerprint import fingerprint_documents, signed_documents
-from mr_dedup.pipeline.document_rows import Rows
-from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
-from mr_dedup.signatures.candidates import can_be_connected, connecting_edges
-from mr_dedup.signatures.protocol import SignatureMethod, Signatures
+from mr_dedup.pipeline.dedup_options import DedupOptions
+from mr_dedup.pipeline.dedup_stages import Plan, connected_documents
+from mr_dedup.pipeline.sharded_run import Left, ShardedRun
 
 GROUPED = "grouped.parquet"
 
@@ -54,11 +57,11 @@ _DECIMALS = 6
 class SimilarPairs:
     """Pairs of documents: numbers first[m] < second[m], ascending, and their ``similarities``.
 
-    ``folder`` has the rows of the documents and the rejects; ``counts`` are those of the run. 24
+    ``rows`` are those of the documents, with the rejects; ``counts`` are those of the run. 24
     bytes a pair.
     """
 
-    folder: Path
+    rows: Left
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     similarities: NDArray[np.float64]
@@ -67,18 +70,24 @@ class SimilarPairs:
     def __len__(self) -> int:
         return int(self.first.size)
 
-    @property
-    def rejects(self) -> Path:
-        """The directory with the records that could not be read, lines of JSON in parts."""
-        return self.folder / REJECTS
+    def rejects(self) -> Iterator[bytes]:
+        """Yield the records that could not be read, some lines of JSON at a time."""
+        for table in self._tables():
+            if is_rejects(table):
+                yield reject_lines(table)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for shard in self.rows.shards:
+            yield from self.rows.tables(shard.key)
 
     def lines(self) -> Iterator[bytes]:
         """Yield lines ``id TAB id TAB similarity``; in memory the ids of all documents.
 
         TAB, CR and LF in an id are written as ``id_text.escape_ids`` does.
         """
-        column = read_table(self.folder / ROWS, columns=["id"])["id"]
-        ids = escape_ids(pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks]))
+        tables = (table for table in self._tables() if not is_rejects(table))
+        chunks = [chunk for table in tables for chunk in table["id"].chunks]
+        ids = escape_ids(pa.concat_arrays([pa.array([], pa.large_string()), *chunks]))
         tab, end, nothing = (pa.scalar(text, pa.large_string()) for text in ("\t", "\n", ""))
         for start in range(0, len(self), _LINES):
             part = slice(start, start + _LINES)
@@ -89,24 +98,35 @@ class SimilarPairs:
             yield content.to_pybytes()
 
 
-def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> SimilarPairs:
-    """Find the pairs in a directory of temporary files.
+RunJob = Callable[[Job, str], AbstractContextManager[JobOutput]]
+"""Runs a job over documents, given a name for its temporary directory."""
 
-    ``keep`` and ``against`` of the options are not used. In memory: 40 bytes a document, the
-    signatures of one method, and the pairs. Raises MrDedupError for a cluster that is too large.
+
+def similar_pairs(run: ShardedRun, options: DedupOptions, run_job: RunJob) -> SimilarPairs:
+    """Find the pairs of documents.
+
+    Args:
+        run: Where rows of documents and their clusters are left, by this process.
+        options: How pairs are found; ``keep`` and ``against`` are not used.
+        run_job: Runs the jobs over documents, on any engine.
+
+    In memory: 32 bytes a document in clusters, and the pairs. Raises MrDedupError for a cluster
+    that is too large.
     """
-    read = fingerprint_documents(folder, options, run_job).counts
-    rows = Rows.read(folder / ROWS)
-    with run_job.join_settings() as settings:
-        numbers, labels = _clustered(folder, rows, options, settings)
-    grouped, sliced = group_rows(numbers, labels, rows, _SLICE_BYTES)
+    rows, read = _rows_of(run, options, run_job)
+    with run.open_engine("size") as (engine, _):
+        plan = Plan(run, options, engine.tasks)
+    documents = ClusteredNumbers.read(rows, connected_documents(plan, rows))
+    grouped, sliced = group_rows(documents, _SLICE_BYTES)
+    compared = int(documents.numbers.size)
+    counts = {**read, "clusters_sliced": sliced, "documents_compared": compared}
     parts: list[pa.Table] = []
-    counts = {**read, "clusters_sliced": sliced, "documents_compared": int(numbers.size)}
-    if numbers.size:
-        grouped.write(folder / GROUPED)
+    if compared:
+        path = run.records / GROUPED
+        grouped.write(path)
         job = SimilarPairsJob(
             **options.of_features,
-            grouped=str(folder / GROUPED),
+            grouped=str(path),
             methods=tuple(options.method_names),
             keyword_idf=options.keyword_idf,
             verify=None if options.verify is None else options.verify.threshold,
@@ -119,61 +139,89 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     first, second = found["first"].to_numpy(), found["second"].to_numpy()
     order = np.lexsort((second, first))
     similarities = found["similarity"].to_numpy()[order]
-    return SimilarPairs(folder, first[order], second[order], similarities, counts)
+    return SimilarPairs(rows, first[order], second[order], similarities, counts)
 
 
-def _clustered(
-    folder: Path, rows: Rows, options: DedupOptions, settings: JoinSettings
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of documents in clusters of several, ascending, and their labels."""
-    joined = UnionFind()
-    for each in signed_documents(folder, options.methods):
-        min_shared_keys = _chainable(each.method, each.parts)
-        for first, second in connecting_edges(each.parts, min_shared_keys):
-            joined.add(first.astype(np.uint64), second.astype(np.uint64))
-    if options.k is not None:
-        with_fingerprint = np.flatnonzero(rows.has_fingerprint)
-        values = rows.fingerprints[with_fingerprint]
-        found = cluster_fingerprints(values, options.k, settings).labels
-        order = np.argsort(found.nodes)
-        nodes, labels = found.nodes[order], found.labels[order]
-        ranks = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))
-        known = nodes[ranks] == values if nodes.size else np.zeros(values.size, bool)
-        members, labels = with_fingerprint[known].astype(np.uint64), labels[ranks[known]]
-        order = np.argsort(labels, kind="stable")
-        same = labels[order[1:]] == labels[order[:-1]]
-        joined.add(members[order[:-1][same]], members[order[1:][same]])
-    all_labels = joined.labels()
-    return all_labels.nodes.astype(np.int64), all_labels.labels.astype(np.int64)
+def _rows_of(
+    run: ShardedRun, options: DedupOptions, run_job: RunJob
+) -> tuple[Left, Mapping[str, Any]]:
+    """Leave the rows of documents; return them, and a ReadingSummary.
 
-
-def _chainable(method: SignatureMethod, signatures: Sequence[Signatures]) -> int:
-    """Return the number of shared keys to connect texts by: the method's, or fewer.
-
-    Fewer if texts have too many subsets of so many keys; clusters are then larger than necessary.
+    Raises NothingReadError if all records were rejected.
     """
-    min_shared_keys = method.min_shared_keys
-    while not can_be_connected(signatures, min_shared_keys):
-        min_shared_keys -= 1
-    return min_shared_keys
+    job = options.fingerprint_job()
+    shards: list[Shard] = []
+    counts = ReadCounts()
+
+    def counted(tables: Iterable[Keyed]) -> Iterator[pa.Table]:
+        for _, table in tables:
+            if is_rejects(table):
+                counts.add_lines(reject_lines(table))
+            else:
+                counts.documents += len(table)
+            yield table
+
+    with run_job(job, "fingerprint") as output:
+        for key, tables in itertools.groupby(output, key=itemgetter(0)):
+            shards.append(write_shard(run.at("rows"), key, counted(tables)))
+    counts.require_documents()
+    read = {
+        # all are 0, if the logs of a cluster are not read
+        **reading_summary(output.counters),
+        "documents_read": counts.documents,
+        "rejected_records": counts.rejected,
+        "incomplete_files": counts.incomplete_files,
+        "documents_without_text": counts.without_text,
+        **rare_counts(job, output.counters),
+    }
+    return Left(run.at("rows"), shards, output.counters), read
+
+
+@dataclass(frozen=True)
+class ClusteredNumbers:
+    """The n documents that are in clusters of several, by their numbers in the order of all.
+
+    Attributes:
+        numbers: int64[n], ascending.
+        labels: uint64[n], equal in a cluster.
+        lengths: int64[n], of their texts in bytes.
+        ranges: By chunk, the number of its first document, and that after its last.
+    """
+
+    numbers: NDArray[np.int64]
+    labels: NDArray[np.uint64]
+    lengths: NDArray[np.int64]
+    ranges: dict[int, tuple[int, int]]
+
+    @classmethod
+    def read(cls, rows: Left, attached: Left) -> ClusteredNumbers:
+        """Return the documents of shards; raises as ``read_shard``."""
+        chunks = [Attached.read(attached.folder, shard.key) for shard in rows.shards]
+        edges = np.cumsum([0, *(chunk.documents for chunk in chunks)])
+        firsts = np.repeat(edges[:-1], [chunk.rows.size for chunk in chunks])
+        keys = [shard.key for shard in rows.shards]
+        return cls(
+            np.concatenate([chunk.rows for chunk in chunks]) + firsts,
+            np.concatenate([chunk.labels for chunk in chunks]),
+            np.concatenate([chunk.lengths for chunk in chunks]),
+            dict(zip(keys, itertools.pairwise(edges.tolist()), strict=True)),
+        )
 
 
 def group_rows(
-    numbers: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    rows: Rows,
+    documents: ClusteredNumbers,
     limit: int,
     max_sent_bytes: int = _MAX_SENT_BYTES,
     max_sent_rows: int = _MAX_SENT_ROWS,
 ) -> tuple[GroupedRows, int]:
     """Return which clustered documents are compared with which, and how many clusters are sliced.
 
-    ``numbers`` int64[n] ascend; ``labels`` int64[n] are equal in a cluster. The texts of a group
-    have about ``limit`` bytes; of one cluster up to twice that, and two texts. Raises MrDedupError
-    if more than ``max_sent_bytes`` or ``max_sent_rows`` would be sent of one cluster.
+    The texts of a group have about ``limit`` bytes; of one cluster up to twice that, and two texts.
+    Raises MrDedupError if more than ``max_sent_bytes`` or ``max_sent_rows`` would be sent of one
+    cluster.
     """
-    lengths = rows.lengths[numbers]
-    clusters, cluster = np.unique(labels, return_inverse=True)
+    numbers, lengths = documents.numbers, documents.lengths
+    clusters, cluster = np.unique(documents.labels, return_inverse=True)
     sizes = np.bincount(cluster, lengths, clusters.size).astype(np.int64)
     large = sizes > 2 * limit
     # clusters in their order, until a group is full
@@ -183,9 +231,10 @@ def group_rows(
     parts = [(numbers[chosen], group_of[cluster[chosen]], np.full(int(chosen.sum()), WHOLE))]
     free = int(group_of.max(initial=-1)) + 1
     for which in np.flatnonzero(large).tolist():
-        members = numbers[cluster == which]
+        rows = np.flatnonzero(cluster == which)
+        members, sizes_of = numbers[rows], lengths[rows]
         _refuse_explosion(int(sizes[which]), members.size, limit, max_sent_bytes, max_sent_rows)
-        before = np.cumsum(rows.lengths[members]) - rows.lengths[members]
+        before = np.cumsum(sizes_of) - sizes_of
         slices = np.unique(before // limit, return_inverse=True)[1]
         for added in _every_two(members, slices, free):
             parts.append(added)
@@ -197,8 +246,8 @@ def group_rows(
         all_numbers,
         keys[order],
         sides[order],
-        rows.lengths[all_numbers],
-        ranges=rows.ranges,
+        lengths[np.searchsorted(numbers, all_numbers)],
+        ranges=documents.ranges,
     )
     return grouped, int(large.sum())
 

@@ -20,6 +20,9 @@ from mr_dedup.engines.events import log_event
 from mr_dedup.errors import FormatError, MrDedupError, newer
 from mr_dedup.files.outputs import whole_file
 
+RESULT = "result"
+"""The directory, below that of a run, that becomes the result."""
+
 MANIFEST = "manifest.json"
 _VERSION = 5
 _READ_BYTES = 1 << 20

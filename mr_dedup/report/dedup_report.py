@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.jobs.shares import DIRECTORY, HOST, Share
-from mr_dedup.pipeline.sharded.report import ReportParts, label_of
+from mr_dedup.pipeline.report_parts import ReportParts, label_of
 from mr_dedup.pipeline.summary import StageSummary
 from mr_dedup.report.data import Cluster, ReportData, Sample, in_order, run_of, totals_of
 from mr_dedup.report.histograms import Distributions

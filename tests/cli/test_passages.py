@@ -436,7 +436,7 @@ def test_changed_documents_are_noticed(capfd, pages, tmp_path, monkeypatch):
 @pytest.mark.parametrize("stage", ["anchors", "windows", "keep"])
 def test_an_interrupted_run_is_resumed(capfd, pages, tmp_path, monkeypatch, stage):
     """The stages that were done are not run again; others, and other options, are."""
-    from mr_dedup.pipeline.sharded.run import ShardedRun
+    from mr_dedup.pipeline.sharded_run import ShardedRun
 
     words = [pages, "--unit", unit_of("tokens"), "--cut", "all", "-o"]
     passages.done(capfd, *words, tmp_path / "one")

@@ -9,7 +9,7 @@ import pytest
 from data_gen.cli.command import main as data_gen
 from mr_dedup.cli.main import main
 from mr_dedup.formats.documents import chunks
-from mr_dedup.pipeline.sharded.run import ShardedRun
+from mr_dedup.pipeline.sharded_run import ShardedRun
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.storage import writing
 from mr_dedup.storage.listing import files_below

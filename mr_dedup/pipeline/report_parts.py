@@ -19,7 +19,7 @@ from mr_dedup.jobs.report_counts import (
     SIZE,
     TEMPLATE_CLUSTERS,
 )
-from mr_dedup.pipeline.sharded.run import Left, ShardedRun
+from mr_dedup.pipeline.sharded_run import Left, ShardedRun
 
 
 @dataclass(frozen=True)

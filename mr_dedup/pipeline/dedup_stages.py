@@ -1,4 +1,4 @@
-"""The stages of a sharded de-duplication: each runs jobs, and leaves shards and a record of them.
+"""The stages of a de-duplication: each runs jobs, and leaves shards and a record of them.
 
 columns      columns.arrow, on this machine, if kept documents become rows of Parquet
 fingerprint  rows/      a shard a chunk: id, fingerprint, length, file, position, signatures
@@ -11,16 +11,18 @@ The client has in memory what it knows of each chunk, and nothing of documents.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
+from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED, ClusterLimit
 from mr_dedup.clusters.suspects import LISTED, SOURCES, most_dropped
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.count_tables import EARLIER_COUNTS as EARLIER_COLUMNS
 from mr_dedup.formats.decision_file import CLUSTERS
 from mr_dedup.formats.shards import Shard, write_shard
@@ -50,17 +52,20 @@ from mr_dedup.jobs.resolve_shards import ResolveShardsJob
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
-from mr_dedup.pipeline.dedup_stages.columns import read_columns, write_columns
-from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions
+from mr_dedup.pipeline.components import connected
+from mr_dedup.pipeline.dedup_options import DedupOptions
+from mr_dedup.pipeline.document_files import columns_of_documents, document_parts
 from mr_dedup.pipeline.known_counts import KnownCounts
 from mr_dedup.pipeline.results import DOCUMENTS as DOCUMENTS_FOLDER
 from mr_dedup.pipeline.results import EARLIER_COUNTS, EarlierResult, combined_checksum
-from mr_dedup.pipeline.sharded.components import connected
-from mr_dedup.pipeline.sharded.document_files import columns_of_documents, document_parts
-from mr_dedup.pipeline.sharded.run import Left, ShardedRun
+from mr_dedup.pipeline.sharded_run import Left, ShardedRun
+from mr_dedup.pipeline.stages import RESULT
 from mr_dedup.signatures.columns import schema_of
 
-RESULT = "result"
+if TYPE_CHECKING:
+    from mr_dedup.jobs.join import JoinJob
+
+COLUMNS = "columns.arrow"
 
 _PARTITION_BYTES = 16 << 20
 """Bytes of what is shuffled for each partition of keys or fingerprints, about."""
@@ -104,17 +109,29 @@ class Plan:
     @property
     def chunks_per_group(self) -> int:
         """Chunks whose documents are brought together."""
-        return -(-self.run.chunk_count // _MAX_GROUPS)
+        return -(-self.run.chunk_count // _MAX_GROUPS) or 1
 
     def partitions(self, size_bytes: int) -> int:
         """Return how many partitions so many bytes get."""
         return max(self.tasks, -(-size_bytes // _PARTITION_BYTES))
 
 
-def columns(plan: Plan) -> Completed:
-    """Write the columns of all documents as rows of Parquet; raises as ``united_columns``."""
+def columns(plan: Plan) -> None:
+    """Write COLUMNS, those of all documents as rows of Parquet; raises as ``united_columns``."""
     run, options = plan.run, plan.options
-    return write_columns(run.records, columns_of_documents(run, options.reading, options.format))
+    found = columns_of_documents(run, options.reading, options.format)
+    with whole_file(run.records / COLUMNS, overwrite=True) as file:
+        file.write(found.serialize().to_pybytes())
+
+
+def _columns(plan: Plan) -> pa.Schema | None:
+    """Return COLUMNS, with those that kept documents get; None if there are no rows of Parquet."""
+    if plan.options.documents != "parquet":
+        return None
+    found = pa.ipc.read_schema(pa.py_buffer((plan.run.records / COLUMNS).read_bytes()))
+    for name in plan.options.counted:
+        found = found.append(EARLIER_COLUMNS.field(name))
+    return found
 
 
 def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
@@ -196,16 +213,8 @@ def cluster(plan: Plan, rows: Left) -> tuple[Left, Mapping[str, Any]]:
     """Leave which documents are in clusters; return that, and a ClusterSummary."""
     run, options = plan.run, plan.options
     edges, counts = _edges(plan, rows)
-    labels = connected(run, edges, plan.tasks)
     limit = UNVERIFIED if options.verify is None else VERIFIED
-    job = AttachJob(
-        partitions=plan.partitions(64 * rows.rows),
-        chunks_per_group=plan.chunks_per_group,
-        earlier_chunks=len(run.earlier),
-        limit=limit,
-    )
-    inputs = [rows] if labels is None else [rows, labels]
-    attached = run.over_shards(job, "attached", inputs)
+    job, attached = _attached(plan, rows, edges, limit)
     split = {"clusters_split": 0, "documents_in_split_clusters": 0}
     if attached.counters.get(LARGE):
         divided = run.over_shards(
@@ -224,8 +233,6 @@ def cluster(plan: Plan, rows: Left) -> tuple[Left, Mapping[str, Any]]:
         split = {name: divided.counters.get(name, 0) for name in split}
         attached = run.over_shards(job, "attached", [rows, divided])
         run.remove("divided")
-    for left in (*edges, *([] if labels is None else [labels])):
-        run.remove(left.folder.rpartition("/")[2])
     summary = {
         name: attached.counters.get(name, 0)
         for name in ("distinct_fingerprints", "fingerprint_clusters")
@@ -233,24 +240,56 @@ def cluster(plan: Plan, rows: Left) -> tuple[Left, Mapping[str, Any]]:
     return attached, {**counts, **summary, **split}
 
 
-def _edges(plan: Plan, rows: Left) -> tuple[list[Left], dict[str, int]]:
-    """Leave the edges by all methods; return them, and counts."""
+def connected_documents(plan: Plan, rows: Left) -> Left:
+    """Leave which documents are connected by pairs of any method, however large clusters are.
+
+    No pair is missed: where texts have too many keys, one that is shared connects them.
+    """
+    edges, _ = _edges(plan, rows, compares=False)
+    _, attached = _attached(plan, rows, edges, ClusterLimit(sys.maxsize))
+    return attached
+
+
+def _attached(
+    plan: Plan, rows: Left, edges: Sequence[Left], limit: ClusterLimit
+) -> tuple[AttachJob, Left]:
+    """Leave the labels of documents that edges, which are removed, connect; return the job too."""
+    run = plan.run
+    labels = connected(run, edges, plan.tasks)
+    job = AttachJob(
+        partitions=plan.partitions(64 * rows.rows),
+        chunks_per_group=plan.chunks_per_group,
+        earlier_chunks=len(run.earlier),
+        limit=limit,
+    )
+    inputs = [rows] if labels is None else [rows, labels]
+    attached = run.over_shards(job, "attached", inputs)
+    for left in (*edges, *([] if labels is None else [labels])):
+        run.remove(left.folder.rpartition("/")[2])
+    return job, attached
+
+
+def _edges(plan: Plan, rows: Left, *, compares: bool = True) -> tuple[list[Left], dict[str, int]]:
+    """Leave the edges by all methods; return them, and counts.
+
+    Unless it ``compares``, documents that share keys are linked, though their signatures may not
+    match.
+    """
     run, options = plan.run, plan.options
     edges: list[Left] = []
     counts: dict[str, int] = {"shared_key_links": 0, "oversized_keys": 0}
     if options.k is not None:
-        left = run.over_shards(_join_job(plan, rows), "edges-simhash", [rows])
+        left = run.over_shards(_join_job(options.k, rows.rows), "edges-simhash", [rows])
         counts["fingerprint_pairs"] = left.counters.get("pairs", 0)
         edges.append(left)
     for number, method in enumerate(options.methods):
-        compared = method.needs_verification or bool(
-            rows.counters.get(f"{TOO_MANY_SUBSETS}{number}", 0)
-        )
+        has_too_many = bool(rows.counters.get(f"{TOO_MANY_SUBSETS}{number}", 0))
         job = SignaturesJob(
             method=method.name,
             number=number,
             keyword_idf=options.keyword_idf,
-            compared=compared,
+            compared=compares and (method.needs_verification or has_too_many),
+            min_shared_keys=1 if has_too_many and not compares else None,
             partitions=plan.partitions(_PAIRS_SIZE * rows.size_bytes),
         )
         left = run.over_shards(job, f"edges-{number}", [rows])
@@ -260,13 +299,24 @@ def _edges(plan: Plan, rows: Left) -> tuple[list[Left], dict[str, int]]:
     return edges, counts
 
 
-def _join_job(plan: Plan, rows: Left) -> Any:
-    from mr_dedup.hamming.planner import plan_self
-    from mr_dedup.pipeline.fingerprint_clusters import join_job
+def _join_job(k: int, rows: int) -> JoinJob:
+    """Return the job that pairs so many fingerprints; raises MrDedupError for endless work."""
+    # only simhash needs it
+    from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for, plan_self
+    from mr_dedup.jobs.join import JoinJob
 
-    assert plan.options.k is not None
-    planned = plan_self(max(1, rows.rows), plan.options.k, partitioned=True)
-    return join_job(planned)
+    size = max(1, rows)
+    planned = plan_self(size, k, partitioned=True)
+    job = JoinJob(
+        k=k,
+        design=planned.chosen.design.name,
+        bit_order=str(planned.chosen.order),
+        expected=size,
+        partitions=parts_for(size, DEFAULT_MEMORY_BYTES),
+        ordered=False,
+    )
+    planned.refuse_explosion(tasks=job.partition_count)
+    return job
 
 
 def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, Any]]:
@@ -367,7 +417,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
             run,
             options.documents,
             options.reading.id_names,
-            columns=read_columns(run.records, options),
+            columns=_columns(plan),
             joined=run.is_here,
         ),
         leaves_pieces=run.is_here,

@@ -1,26 +1,20 @@
-"""What a stage is given and what it returns."""
+"""How documents are de-duplicated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from mr_dedup.clusters.criterion import Criterion
 from mr_dedup.clusters.retention import Retention
-from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import MAX_SHINGLES
 from mr_dedup.formats.count_tables import COUNTED
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.parts import PART_BYTES, PART_ROWS
-from mr_dedup.jobs.contract import Job
 from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.kept_records import KeptFormat
-from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 from mr_dedup.pipeline.results import EarlierResult
 from mr_dedup.signatures.methods import SIMHASH
 from mr_dedup.signatures.protocol import SignatureMethod
@@ -52,9 +46,6 @@ class DedupOptions:
         seen: A field whose smallest and largest values over each document and its duplicates are
             reported; None without.
         add_counts: Whether the records of kept documents get the counts of these.
-        part_rows: The rows of each part of a table of the result.
-        part_bytes: The bytes of each part of its lines, and of documents in parts, before
-            compression.
     """
 
     k: int | None
@@ -75,8 +66,6 @@ class DedupOptions:
     documents: KeptFormat = "same"
     seen: str | None = None
     add_counts: bool = False
-    part_rows: int = PART_ROWS
-    part_bytes: int = PART_BYTES
 
     @property
     def method_names(self) -> list[str]:
@@ -163,24 +152,3 @@ class DedupOptions:
     def of_features(self) -> dict[str, Any]:
         """The fields of jobs that compute fingerprints."""
         return {**self.of_documents, "features": self.features, "idf": self.idf}
-
-
-class RunJob(Protocol):
-    """Runs jobs over the documents of a run, given names for their temporary directories."""
-
-    def __call__(self, job: Job, name: str) -> AbstractContextManager[JobOutput]:
-        """Run a job over the documents of a run."""
-
-    def join_settings(self) -> AbstractContextManager[JoinSettings]:
-        """Return the settings to find pairs of fingerprints with."""
-
-
-class Completed(NamedTuple):
-    """The files that a stage wrote, relative to the directory of the run, and its counts."""
-
-    files: Sequence[str]
-    counts: Mapping[str, Any]
-
-
-Stage = Callable[[Path, DedupOptions, RunJob], Completed]
-"""Reads files of earlier stages in the directory of a run, and leaves its own there."""

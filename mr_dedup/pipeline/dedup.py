@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.jobs.document_parts import DOCUMENTS_FOLDER
-from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
-from mr_dedup.pipeline.sharded import stages as sharded
-from mr_dedup.pipeline.sharded.report import ReportParts
-from mr_dedup.pipeline.sharded.run import ShardedRun, files_in
-from mr_dedup.pipeline.stages import Stages
+from mr_dedup.pipeline import dedup_stages
+from mr_dedup.pipeline.dedup_options import DedupOptions
+from mr_dedup.pipeline.report_parts import ReportParts
+from mr_dedup.pipeline.sharded_run import ShardedRun, files_in
+from mr_dedup.pipeline.stages import RESULT, Stages
 from mr_dedup.pipeline.summary import StageSummary
 from mr_dedup.storage.uris import without_secrets
 
@@ -47,7 +47,7 @@ class Deduplicated(NamedTuple):
 
 def _written(run: ShardedRun) -> dict[str, int | None]:
     """Return the files that tasks have written of the result, with their sizes."""
-    files = files_in(run.at(sharded.RESULT))
+    files = files_in(run.at(RESULT))
     # which this command adds
     return {name: size for name, size in files.items() if "/" in name}
 
@@ -58,7 +58,7 @@ def dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicate
     In memory: some 200 bytes for each chunk of documents, and nothing for a document.
     """
     with run.open_engine("size") as (engine, _):
-        plan = sharded.Plan(run, options, engine.tasks)
+        plan = dedup_stages.Plan(run, options, engine.tasks)
 
     def is_done(stage: str) -> bool:
         if not stages.is_done(stage):
@@ -69,30 +69,31 @@ def dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicate
         return stage not in _FOLDERS or run.is_whole(_FOLDERS[stage])
 
     if options.documents == "parquet" and not is_done("columns"):
-        stages.finish("columns", *sharded.columns(plan))
+        dedup_stages.columns(plan)
+        stages.finish("columns", [dedup_stages.COLUMNS], {})
     if not is_done("fingerprint"):
-        left, counts = sharded.fingerprint(plan)
+        left, counts = dedup_stages.fingerprint(plan)
         stages.finish("fingerprint", run.record("rows", left), counts)
     rows = run.recorded("rows")
     if not is_done("cluster"):
-        left, counts = sharded.cluster(plan, rows)
+        left, counts = dedup_stages.cluster(plan, rows)
         stages.finish("cluster", run.record("attached", left), counts)
     attached = run.recorded("attached")
     if not is_done("resolve"):
-        left, counts = sharded.resolve(plan, rows, attached)
+        left, counts = dedup_stages.resolve(plan, rows, attached)
         stages.finish("resolve", run.record("decided", left), counts)
     decided = run.recorded("decided")
     report = ReportParts.read(
         run, attached, decided, [(each.stop, each.name) for each in plan.earlier]
     )
     if not is_done("keep"):
-        kept = sharded.keep(plan, rows, decided, report.shown)
+        kept = dedup_stages.keep(plan, rows, decided, report.shown)
         files = _written(run)
         expected = stages.values("resolve")["documents_kept"]
         found = sum(name.startswith(f"{DOCUMENTS_FOLDER}/") for name in files)
         if (kept.documents, kept.files) != (expected, found):
             raise MrDedupError(
-                f"{without_secrets(run.at(sharded.RESULT))}: tasks have written {kept.documents:,} "
+                f"{without_secrets(run.at(RESULT))}: tasks have written {kept.documents:,} "
                 f"documents of {expected:,} to {kept.files:,} files, of which {found:,} are there; "
                 "does something else write there?"
             )
@@ -107,7 +108,7 @@ def dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicate
         with whole_file(run.records / _KEPT, overwrite=True) as file:
             file.write(json.dumps(content).encode() + b"\n")
         # a store gets them with the records of the stage
-        made = [f"{sharded.RESULT}/{name}" for name in files] if run.is_here else []
+        made = [f"{RESULT}/{name}" for name in files] if run.is_here else []
         stages.finish("keep", [_KEPT, *made], {})
     known: dict[str, Any] = json.loads((run.records / _KEPT).read_bytes())
     summary = {

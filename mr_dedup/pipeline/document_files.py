@@ -12,7 +12,7 @@ from mr_dedup.jobs.columns import ColumnsJob, united_columns
 from mr_dedup.jobs.document_parts import DocumentParts
 from mr_dedup.jobs.kept_documents import FileNames
 from mr_dedup.jobs.kept_records import KeptFormat
-from mr_dedup.pipeline.sharded.run import ShardedRun
+from mr_dedup.pipeline.sharded_run import ShardedRun
 
 _CONVERTED = ".jsonl.zst"
 """The ending of files of documents that become lines of JSON."""

@@ -1,1 +1,0 @@
-"""De-duplication by tasks that write shards: nothing of the documents passes the client."""
