@@ -1,44 +1,12 @@
-"""Members that kept records get: a row of a side file for each document of a run."""
+"""Members that kept records get."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.json_members import ClashError, with_members
-from mr_dedup.formats.tables import one_array, read_side_file, write_side_file
-
-_NAMES, _RANGES = "names", "ranges"
-
-
-def write_members(path: Path, members: pa.Table, ranges: Mapping[int, tuple[int, int]]) -> None:
-    """Write the members of n documents, and of each chunk the range of its documents."""
-    columns = dict(zip(members.column_names, members.columns, strict=True))
-    write_side_file(path, columns, {_NAMES: members.column_names, _RANGES: ranges})
-
-
-class AddedMembers:
-    """The members of all documents, as ``write_members`` wrote them."""
-
-    def __init__(self, table: pa.Table, ranges: Mapping[int, tuple[int, int]]) -> None:
-        self._table = table
-        self._ranges = ranges
-
-    @classmethod
-    def read(cls, path: Path) -> AddedMembers:
-        """Return what a file contains; FormatError if it is damaged."""
-        _, metadata = read_side_file(path, [])
-        table, _ = read_side_file(path, metadata[_NAMES])
-        ranges = {int(chunk): tuple(found) for chunk, found in metadata[_RANGES].items()}
-        return cls(table, ranges)
-
-    def of(self, chunk: int) -> pa.Table:
-        """Return the members of the documents of a chunk."""
-        start, stop = self._ranges.get(chunk, (0, 0))
-        return self._table.slice(start, stop - start)
+from mr_dedup.formats.tables import one_array
 
 
 def with_columns(rows: pa.Table, members: pa.Table, name: str) -> pa.Table:

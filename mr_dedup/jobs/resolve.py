@@ -3,27 +3,29 @@
 A map task reads one chunk of documents again and yields those that are in clusters, keyed by these:
 what the policy looks at, and their texts, each text once, which compressed are a third of their
 sets of shingles; or these sets, where the process has them cached, that of a text once in all. A
-reducer resolves some whole clusters together. Documents that are in no cluster are not mentioned.
+reducer resolves some whole clusters together. It leaves shards with the decisions on these, the
+clusters, and what a report shows of them, which ``order_decisions`` brings together by chunk.
+Documents that are in no cluster are not mentioned.
 
-Some inputs, the last ones, may contain documents that an earlier run kept. They are identified by
-their numbers and stay kept; their clusters are found by their fingerprints, computed again.
+The first chunks may be documents that an earlier run kept. These stay kept.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.criterion import SIMILAR, Criterion
-from mr_dedup.clusters.decisions import Decisions, Limits, resolve
+from mr_dedup.clusters.decisions import Decisions, Limits, are_kept, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
+from mr_dedup.clusters.duplicate_counts import DuplicateCounts, count_duplicates
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.retention import Retention, retain
 from mr_dedup.errors import MrDedupError
@@ -32,6 +34,7 @@ from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets, shingle_se
 from mr_dedup.features.stored_shingle_sets import StoredSets
 from mr_dedup.features.text_hashes import SeenTexts, number_texts, text_hashes
 from mr_dedup.fingerprints.simhash import simhash
+from mr_dedup.formats.count_tables import COUNTS
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.tables import one_array
@@ -44,12 +47,28 @@ from mr_dedup.jobs.cached_documents import (
     sets_in,
     take_sets,
 )
-from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.fingerprint_labels import read_labels
+from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.frequencies import read_frequencies
-from mr_dedup.jobs.reading import chunk_of
+from mr_dedup.jobs.order_decisions import DECISION, EARLIER_COUNT, is_size
+from mr_dedup.jobs.reading import DocumentReading, chunk_of
+from mr_dedup.jobs.resolved_clusters import (
+    clusters_in,
+    count_decisions,
+    sample_of,
+    templates_in,
+)
+from mr_dedup.jobs.row_shards import (
+    Attached,
+    counts_of_rows,
+    document_rows,
+    offsets_in_rows,
+)
+from mr_dedup.signatures.columns import schema_of, signatures_in
+from mr_dedup.signatures.linking import MethodSignatures, method_sets
+from mr_dedup.signatures.methods import parse_methods
+from mr_dedup.signatures.protocol import SignatureMethod
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 """Spreads labels over reduce keys: near-duplicates share their leading bits."""
@@ -64,14 +83,14 @@ _MANY_GROUPS = 64
 _DOCUMENT_BYTES = 256
 """What a document counts as beside its text; a reduce task has up to 1,000 in memory."""
 
-Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
+_KNOWN = "known_"
+"""The prefix of columns of counts before this run."""
+
+Clustered = tuple[DocumentBatch, Attached, NDArray[np.int64]]
 """A batch, which of its documents are in clusters, and the rows of these in their chunk."""
 
 Locate = Callable[[pa.Table, NDArray[np.int64]], pa.Table]
-"""Adds to documents of a chunk, given their rows, where they are."""
-
-EARLIER = -1
-"""The chunk of all documents that an earlier run kept; their rows are their numbers."""
+"""Adds to documents of a chunk, given their rows, where they are, and what is known of them."""
 
 
 def reduce_keys_for(size_bytes: int, documents: int = 0) -> int:
@@ -91,44 +110,36 @@ class Resolved(NamedTuple):
     documents: ClusteredDocuments
     decisions: Decisions
 
-    def decided(self) -> pa.Table:
-        """Return the decisions as a table."""
-        documents, decisions = self.documents, self.decisions
-        return pa.table(
-            {
-                "chunk": self.table["chunk"],
-                "row": self.table["row"],
-                "cluster": documents.clusters,
-                "kept_chunk": documents.files[decisions.kept_rows],
-                "kept_row": documents.positions[decisions.kept_rows],
-                "distance_bits": decisions.distances,
-                "similarity": decisions.similarities,
-                "reason": decisions.reasons,
-            }
-        )
-
 
 class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     """See the module.
 
+    Counts the documents of this run by reason, ``documents_dropped_for_earlier``, and what the
+    histograms of a report show.
+
     Attributes:
-        clustered: The file of the documents that are in clusters, as ClusteredRows writes it.
-        labels: The file of the clusters' fingerprints, for earlier documents.
+        rows_at: The directory of the shards of rows.
+        attached: That of the shards of clustered documents.
         keep: Policies that choose the documents to keep; the next ones decide between equals.
         retention: How many documents of a group of duplicates are kept.
         verify: When a document duplicates a kept one; None if texts are not compared.
         shingles: What texts are compared by.
         features: What fingerprints of earlier documents are made of, and ``idf`` their weights.
         reduce_keys: Groups of clusters that are resolved together.
-        earlier_from: Chunks of this number and more contain earlier documents.
         stored_bytes: Bytes of sets of shingles that a reduce task has in memory; beyond that they
             are in a temporary file. What deciding takes beside them is in proportion.
+        k: The largest distance of candidates; None without simhash.
+        methods: The names of the methods, of simhash with k.
+        keyword_idf: The file of document frequencies by which keywords are weighted.
+        earlier: The first chunks: documents that earlier runs kept.
+        seen: The field of rows by which documents are seen.
+        names_below: The directory whose directories are sources, as of ``shares.directories``.
     """
 
-    side_files: ClassVar[tuple[str, ...]] = ("idf", "clustered", "labels")
+    side_files = ("idf", "keyword_idf")
 
-    clustered: str
-    labels: str | None = None
+    rows_at: str
+    attached: str
     keep: tuple[str, ...] = ("first",)
     retention: Retention = Retention()
     verify: Criterion | None = SIMILAR
@@ -136,14 +147,17 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     features: FeatureOptions = FeatureOptions()
     idf: str | None = None
     reduce_keys: int = 1
-    earlier_from: int | None = None
     stored_bytes: int = 256 << 20
+    k: int | None = None
+    methods: tuple[str, ...] = ()
+    keyword_idf: str | None = None
+    earlier: tuple[EarlierReading, ...] = ()
+    seen: str | None = None
+    names_below: str = ""
 
     def __post_init__(self) -> None:
         """Check the options."""
         KeepPolicy.parse(self.keep)
-        if self.earlier_from is not None and not self.labels:
-            raise ValueError("earlier_from: needs labels")
         if self.reduce_keys < 1:
             raise ValueError(f"reduce_keys must be at least 1, not {self.reduce_keys}")
 
@@ -152,55 +166,102 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """Which documents of a cluster come first."""
         return KeepPolicy.parse(self.keep)
 
+    @property
+    def earlier_chunks(self) -> int:
+        """The number of chunks of earlier documents."""
+        return count_of(self.earlier)
+
     @cached_property
-    def rows(self) -> ClusteredRows:
-        """Which documents are in clusters."""
-        return ClusteredRows.read(Path(self.clustered))
+    def _methods(self) -> list[SignatureMethod]:
+        named = self.methods if self.k is None else self.methods[1:]
+        return parse_methods(named, read_frequencies(self.keyword_idf)) if named else []
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
-        """Yield the clustered documents of one chunk, keyed by their clusters."""
+        """Yield the clustered documents of a chunk by their clusters, and that it was read."""
         chunk = chunk_of(part, self.format)
-        is_earlier = self.earlier_from is not None and chunk.number >= self.earlier_from
-        cached = None if is_earlier else take_sets(part.cache, chunk.number)
-        locate = self.locating(EARLIER if is_earlier else chunk.number)
-        if cached is not None:
-            yield from self._of_cached(chunk, cached, locate)
-        elif is_earlier:
-            yield from self._of_texts(self._earlier(part, counters), locate)
-        else:
-            yield from self._of_texts(self._clustered(part, counters), locate)
+        attached = Attached.read(self.attached, chunk.number)
+        if attached.rows.size:
+            locate = self._locating(chunk.number)
+            cached = take_sets(part.cache, chunk.number)
+            if cached is not None:
+                yield from self._of_cached(attached, cached, locate)
+            else:
+                yield from self._of_texts(self._clustered(part, attached, counters), locate)
+        yield 0, pa.table({"chunk": [chunk.number], "documents": [attached.documents]})
 
     @property
     def _buffered_bytes(self) -> int:
         return min(_BUFFERED_BYTES, self.stored_bytes // 4)
 
-    def rows_of(self, chunk: int) -> tuple[ClusteredRows, int]:
-        """Return the clustered documents of a chunk, and how many documents it has."""
-        return self.rows.of(chunk)
+    def reading_of(
+        self,
+        part: TaskInput,
+        counters: Counters,
+        *,
+        fields: Sequence[str] = (),
+        keep_records: bool = False,
+    ) -> DocumentReading:
+        """Return the documents of a chunk, those of earlier results as they were written."""
+        found = reading_of_earlier(part, self.format, self.earlier, counters)
+        return found or super().reading_of(part, counters, fields=fields, keep_records=keep_records)
 
-    def locating(self, chunk: int) -> Locate:
-        """Return what adds to documents of a chunk, given their rows, where they are."""
+    def offsets_of(
+        self, part: TaskInput, chunk: DocumentChunk, *, stays: bool = False
+    ) -> Iterable[pa.Table] | None:
+        """Return where the records of a chunk of this run begin."""
+        return (
+            offsets_in_rows(self.rows_at, chunk.number)
+            if chunk.number >= self.earlier_chunks
+            else None
+        )
+
+    def _locating(self, chunk: int) -> Locate:
+        """Return what adds chunk, row, file, position, known counts and signatures."""
+        of_chunk = document_rows(self.rows_at, chunk)
+        assert of_chunk is not None
+        names = ["file", "position", *(field.name for field in schema_of(self._methods))]
+        columns = of_chunk.select(["id", *names])
+        is_earlier = chunk < self.earlier_chunks
+        known = of_chunk if is_earlier else counts_of_rows(of_chunk, self.seen).table()
+        for name in COUNTS.names:
+            columns = columns.append_column(f"{_KNOWN}{name}", known[name])
+        names += [f"{_KNOWN}{name}" for name in COUNTS.names]
+        if pa.types.is_dictionary(columns["file"].type):
+            plain = columns["file"].cast(pa.large_string())
+            columns = columns.set_column(1, "file", plain)
 
         def locate(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
             table = table.append_column("row", pa.array(rows))
-            return table.append_column("chunk", pa.array(np.full(len(table), chunk)))
+            table = table.append_column("chunk", pa.array(np.full(len(table), chunk)))
+            some = columns.take(pa.array(rows))
+            for name in names:
+                column = some[name]
+                if name in table.column_names:
+                    # positions of earlier documents come with their texts
+                    column = table[name]
+                    table = table.drop_columns([name])
+                # in one order, whether sets were cached or texts read
+                table = table.append_column(name, column)
+            if is_earlier:
+                # those that were made of names have others now
+                table = table.set_column(table.column_names.index("id"), "id", some["id"])
+            return table
 
         return locate
 
     def _of_cached(
-        self, chunk: DocumentChunk, cached: Iterator[pa.Table], locate: Locate
+        self, attached: Attached, cached: Iterator[pa.Table], locate: Locate
     ) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk whose sets of shingles are cached."""
-        of_chunk, _ = self.rows_of(chunk.number)
         done = 0
         for tables in _grouped(cached, self._buffered_bytes):
             count = sum(map(len, tables))
-            clustered = of_chunk.between(done, done + count)
-            if clustered.numbers.size:
+            clustered = attached.between(done, done + count)
+            if clustered.rows.size:
                 order, slices = _by_key(_reduce_keys(clustered.labels, self.reduce_keys))
                 clustered = clustered.chosen(order)
                 table = self._with_sets(tables, clustered)
-                table = locate(table, clustered.numbers + done)
+                table = locate(table, clustered.rows + done)
                 for key, rows in slices:
                     yield key, table[rows]
             done += count
@@ -212,7 +273,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         tables = (
             locate(self._with_texts(batch, clustered, seen), rows)
             for batch, clustered, rows in found
-            if clustered.numbers.size
+            if clustered.rows.size
         )
         # batches are small: tables of each batch and key would cost more than their rows
         for group in _grouped(tables, self._buffered_bytes):
@@ -222,60 +283,55 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             for key, rows in slices:
                 yield key, table[rows]
 
-    def _clustered(self, part: TaskInput, counters: Counters) -> Iterator[Clustered]:
+    def _clustered(
+        self, part: TaskInput, attached: Attached, counters: Counters
+    ) -> Iterator[Clustered]:
         """Yield batches, which of their documents are in clusters, and the rows of these.
 
         Raises MrDedupError if the chunk has other documents than when it was first read.
         """
+        frequencies = read_frequencies(self.idf, self.features)
         with self.reading_of(part, counters, fields=self.policy.fields) as reading:
-            of_chunk, count = self.rows_of(reading.chunk.number)
-            wanted = np.zeros(count, np.bool_)
-            wanted[of_chunk.numbers] = True
+            wanted = np.zeros(attached.documents, np.bool_)
+            wanted[attached.rows] = True
             done = 0
             # the keep job needs it too
             known = self.known_texts(part, reading.chunk, wanted, stays=True)
             for batch in reading.batches(known):
-                these = of_chunk.between(done, done + len(batch))
-                lengths = batch.text_lengths[these.numbers]
-                if not np.array_equal(lengths, these.lengths):
+                these = attached.between(done, done + len(batch))
+                if not np.array_equal(batch.text_lengths[these.rows], these.lengths):
                     break
-                yield batch, these, these.numbers + done
+                if reading.chunk.number < self.earlier_chunks:
+                    texts = batch.texts.take(pa.array(these.rows))
+                    found = simhash(texts, self.features, frequencies)
+                    # texts of the same length may be others by now
+                    if not np.array_equal(found.values, these.nodes):
+                        break
+                yield batch, these, these.rows + done
                 done += len(batch)
-            if done != count:
-                raise self.changed(reading.chunk)
+            if done != attached.documents:
+                raise self._changed(reading.chunk)
 
-    def changed(self, chunk: DocumentChunk) -> MrDedupError:
+    def _changed(self, chunk: DocumentChunk) -> MrDedupError:
         """Return the error of a chunk that has other documents than before."""
+        if chunk.number < self.earlier_chunks:
+            return MrDedupError(f"{chunk.name}: has changed since it was kept")
         return MrDedupError(f"{chunk.name}: has other documents than when it was first read")
-
-    def _earlier(self, part: TaskInput, counters: Counters) -> Iterator[Clustered]:
-        """Yield the same of a chunk of earlier documents, whose ids are their rows."""
-        assert self.labels is not None
-        labels = read_labels(Path(self.labels))
-        frequencies = read_frequencies(self.idf, self.features)
-        with self.reading_of(part, counters, fields=self.policy.fields) as reading:
-            for batch in reading.batches():
-                fingerprints = simhash(batch.texts, self.features, frequencies)
-                label, known = labels.of(fingerprints.values)
-                rows = np.flatnonzero(known & fingerprints.has_fingerprint)
-                lengths = batch.text_lengths[rows]
-                clustered = ClusteredRows(rows, fingerprints.values[rows], label[rows], lengths)
-                yield batch, clustered, batch.ids.take(pa.array(rows)).cast(pa.int64()).to_numpy()
 
     def _described(
         self,
         ids: pa.LargeStringArray,
         fields: pa.Table | Mapping[str, pa.ChunkedArray],
-        clustered: ClusteredRows,
+        clustered: Attached,
     ) -> dict[str, Any]:
         """Return the columns of documents in clusters, but for their texts."""
-        rows = pa.array(clustered.numbers)
+        rows = pa.array(clustered.rows)
         known = fields.column_names if isinstance(fields, pa.Table) else fields
         columns: dict[str, Any] = {
             "id": ids.take(rows),
             "length": clustered.lengths,
             "label": clustered.labels,
-            "fingerprint": clustered.fingerprints,
+            "fingerprint": clustered.nodes,
         }
         for name in self.policy.fields:
             if f"field_{name}" in known:
@@ -285,21 +341,19 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 columns[f"field_{name}"] = pa.nulls(len(rows), pa.large_string())
         return columns
 
-    def _with_texts(
-        self, batch: DocumentBatch, clustered: ClusteredRows, seen: SeenTexts
-    ) -> pa.Table:
+    def _with_texts(self, batch: DocumentBatch, clustered: Attached, seen: SeenTexts) -> pa.Table:
         """Return documents in clusters, with those of their texts that were not ``seen``."""
-        rows = clustered.numbers
+        rows = clustered.rows
         columns = self._described(batch.ids, fields_of(batch), clustered)
         if self.verify is not None:
             hashes = text_hashes(batch.texts, rows)
             columns |= columns_of_hashes(hashes)
             columns["text"] = batch.texts.take(pa.array(rows, mask=_known(hashes, seen)))
-        return pa.table(columns)
+        return pa.table({**columns, "position": batch.offsets[rows]})
 
-    def _with_sets(self, cached: Sequence[pa.Table], clustered: ClusteredRows) -> pa.Table:
+    def _with_sets(self, cached: Sequence[pa.Table], clustered: Attached) -> pa.Table:
         """Return documents in clusters with the sets of shingles of their texts."""
-        rows = clustered.numbers
+        rows = clustered.rows
         starts = np.cumsum([0, *map(len, cached)])
         which = np.searchsorted(starts, rows, side="right") - 1
         others = pa.concat_tables(table.drop_columns(SETS) for table in cached)
@@ -315,23 +369,45 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """The size at which sets of shingles are cut."""
         return MAX_SHINGLES if self.verify is None else self.verify.max_hashes
 
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of the reduce step."""
+        return [self.reduce_keys]
+
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
         return [self.resolve_clusters]
 
     def resolve_clusters(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
-        """Yield the decisions on the documents of some clusters."""
+        """Yield decisions, their clusters, what a report shows, and the size of each chunk."""
         for key, tables in groups:
-            resolved = self.resolved(tables)
-            counters["documents_resolved"] += len(resolved.table)
-            yield key, resolved.decided()
+            sizes: list[pa.Table] = []
+            # read one by one: their texts are not needed together
+            clustered = _clustered_in(tables, sizes)
+            first = [*itertools.islice(clustered, 1)]
+            resolved = self._resolved(itertools.chain(first, clustered)) if first else None
+            yield from ((key, table) for table in sizes)
+            if resolved is None:
+                continue
+            del first
+            decided = self._decided(resolved)
+            is_new = decided["chunk"].to_numpy() >= self.earlier_chunks
+            count_decisions(decided.filter(pa.array(is_new)), self.earlier_chunks, counters)
+            yield key, decided.filter(pa.array(is_new)).select(["chunk", *DECISION.names])
+            # of earlier documents counts alone
+            counted = decided.filter(pa.array(~is_new & (decided["duplicates"].to_numpy() > 0)))
+            if len(counted):
+                yield key, counted.select(["chunk", *EARLIER_COUNT])
+            sample = sample_of(decided)
+            yield from ((key, each) for each in clusters_in(decided, is_new, sample, counters))
+            yield key, templates_in(decided.filter(pa.array(is_new)), self.names_below, counters)
+            yield key, sample
 
-    def resolved(self, tables: Iterable[pa.Table]) -> Resolved:
+    def _resolved(self, tables: Iterable[pa.Table]) -> Resolved:
         """Return what is decided on documents of whole clusters."""
         with StoredSets(self.stored_bytes) as stored:
             table = pa.concat_tables([self._without_text(table, stored) for table in tables])
             documents, sets = self._documents(table, stored)
-            earlier = self.is_earlier(documents.files)
+            earlier = documents.files < self.earlier_chunks
             order = self._best_first(documents, earlier)
             limits = Limits.of(self.stored_bytes)
             decisions = resolve(documents, order, sets, self.verify, earlier, limits)
@@ -339,10 +415,52 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             del sets
         return Resolved(table, documents, decisions)
 
-    def is_earlier(self, chunks: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which chunks contain documents that an earlier run kept."""
-        earlier: NDArray[np.bool_] = chunks == EARLIER
-        return earlier
+    def _decided(self, resolved: Resolved) -> pa.Table:
+        """Return the decisions with all that is known of both documents."""
+        table, documents, decisions = resolved
+        kept_rows = decisions.kept_rows
+        dropped = np.flatnonzero(~are_kept(decisions.reasons))
+        kept = pa.array(kept_rows[dropped])
+        distances = decisions.distances[dropped]
+        named = method_sets(
+            self.methods, distances, self.k, lambda: self._signed(table), dropped,
+            kept_rows[dropped],
+        ).names()  # fmt: skip
+        index = np.full(len(table), -1)
+        index[dropped] = np.arange(dropped.size)
+        at = pa.array(index, mask=index < 0)
+        columns = [one_array(table[f"{_KNOWN}{name}"]) for name in COUNTS.names]
+        known = DuplicateCounts.of(np.array(columns[0]), *columns[1:])
+        duplicates, total = count_duplicates(kept_rows, known)
+        return pa.table(
+            {
+                "chunk": table["chunk"],
+                "row": table["row"],
+                "cluster": documents.clusters,
+                "reason": decisions.reasons,
+                "id": documents.ids,
+                "fingerprint": documents.fingerprints,
+                "kept_id": documents.ids.take(kept).take(at),
+                "kept_file": one_array(table["file"]).take(kept).take(at),
+                "kept_position": one_array(table["position"]).take(kept).take(at),
+                "kept_chunk": pa.array(documents.files[kept_rows[dropped]]).take(at),
+                "kept_row": pa.array(documents.positions[kept_rows[dropped]]).take(at),
+                "distance_bits": pa.array(distances).take(at),
+                "similarity": pa.array(
+                    decisions.similarities, mask=np.isnan(decisions.similarities)
+                ),
+                "methods": named.take(at),
+                "position": table["position"],
+                "duplicates": duplicates,
+                "duplicates_total": total.duplicates,
+                "first_seen": total.first_seen.cast(pa.large_string()),
+                "last_seen": total.last_seen.cast(pa.large_string()),
+            }
+        )
+
+    def _signed(self, table: pa.Table) -> Iterator[MethodSignatures]:
+        for number, method in enumerate(self._methods):
+            yield MethodSignatures(method, [signatures_in(table, self._methods, number)])
 
     def _without_text(self, table: pa.Table, stored: StoredSets) -> pa.Table:
         """Return documents; the sets of shingles of their texts are stored.
@@ -393,6 +511,15 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         before = np.flatnonzero(earlier)
         before = before[np.lexsort((documents.positions[before], documents.files[before]))]
         return np.concatenate([before, order[~earlier[order]]])
+
+
+def _clustered_in(tables: Iterable[pa.Table], sizes: list[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables of documents in clusters; add those of the sizes of chunks to ``sizes``."""
+    for table in tables:
+        if is_size(table):
+            sizes.append(table)
+        else:
+            yield table
 
 
 def _copy(table: pa.Table) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,16 @@ class Attached:
         else:
             columns = [np.empty(0, kind) for kind in (np.int64, np.uint64, np.uint64, np.int64)]
         return cls(int(sizes["documents"][0].as_py()), *columns)  # type: ignore[arg-type]
+
+    def between(self, start: int, stop: int) -> Attached:
+        """Return the clustered ones of documents ``start`` to ``stop``, as rows from ``start``."""
+        found = self.chosen(slice(*np.searchsorted(self.rows, [start, stop]).tolist()))
+        return replace(found, documents=stop - start, rows=found.rows - start)
+
+    def chosen(self, which: slice | NDArray[np.int64]) -> Attached:
+        """Return those of the clustered documents that a slice or an index array chooses."""
+        columns = (each[which] for each in (self.rows, self.nodes, self.labels, self.lengths))
+        return Attached(self.documents, *columns)  # type: ignore[arg-type]
 
 
 def counts_of_rows(rows: pa.Table, seen: str | None) -> DuplicateCounts:

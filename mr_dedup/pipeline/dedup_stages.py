@@ -37,7 +37,7 @@ from mr_dedup.jobs.fingerprint import (
     rare_counts,
     refuse_fields,
 )
-from mr_dedup.jobs.keep_shards import KeepShardsJob
+from mr_dedup.jobs.keep import KeepJob
 from mr_dedup.jobs.kept_pieces import PIECES_FOLDER, join_pieces
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
 from mr_dedup.jobs.reading import (
@@ -47,8 +47,7 @@ from mr_dedup.jobs.reading import (
     require_documents,
 )
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
-from mr_dedup.jobs.resolve import reduce_keys_for
-from mr_dedup.jobs.resolve_shards import ResolveShardsJob
+from mr_dedup.jobs.resolve import ResolveJob, reduce_keys_for
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
@@ -326,7 +325,7 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
     ranges = 1 << max(0, -(-clusters // _CLUSTERS_PER_PART) - 1).bit_length()
     size_bytes = attached.counters.get("clustered_bytes", 0)
     documents = attached.counters.get("documents_in_clusters", 0)
-    job = ResolveShardsJob(
+    job = ResolveJob(
         **options.of_features,
         keep=tuple(options.keep),
         retention=options.retention,
@@ -401,7 +400,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     run, options = plan.run, plan.options
     run.remove(RESULT)
     schema = pa.schema(schema_of(options.methods))
-    job = KeepShardsJob(
+    job = KeepJob(
         **options.of_documents,
         documents=options.documents,
         rows_at=rows.folder,

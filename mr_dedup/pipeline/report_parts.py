@@ -115,7 +115,7 @@ class ReportParts:
             ]
         )
         tables = [pa.table(dict(columns), schema=schema) for columns in self.shares]
-        from mr_dedup.jobs.keep_shards import most_common
+        from mr_dedup.jobs.keep import most_common
 
         return most_common([schema.empty_table(), *tables], name)
 
