@@ -1,4 +1,4 @@
-"""What a process keeps of documents between jobs: sets of shingles, where records begin, texts."""
+"""What a process keeps of documents between jobs: sets of shingles, and texts of pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HASHES = ["text_hash_0", "text_hash_1"]
 SETS = ["shingles", "shingle_count"]
 """The columns of sets of shingles: lists of hashes, and how many shingles there are."""
 
-_SETS, _OFFSETS, _TEXTS = "sets of shingles", "offsets of records", "texts of pages"
+_SETS, _TEXTS = "sets of shingles", "texts of pages"
 
 
 def put_sets(cache: Cache, number: int, batch: DocumentBatch, sets: ShingleSets) -> None:
@@ -46,18 +46,6 @@ def put_sets(cache: Cache, number: int, batch: DocumentBatch, sets: ShingleSets)
 def take_sets(cache: Cache | None, number: int) -> Iterator[pa.Table] | None:
     """Return what ``put_sets`` kept of the documents of a chunk, None if they are not cached."""
     return cache.take(_SETS, number) if cache is not None else None
-
-
-def put_offsets(cache: Cache, number: int, batch: DocumentBatch) -> None:
-    """Keep the ``file`` of each document of a batch, and the ``offset`` of its record."""
-    cache.put(_OFFSETS, number, pa.table({"file": batch.files, "offset": batch.offsets}))
-
-
-def take_offsets(
-    cache: Cache | None, number: int, *, stays: bool = False
-) -> Iterator[pa.Table] | None:
-    """Return what ``put_offsets`` kept of the documents of a chunk, None if it is not cached."""
-    return cache.take(_OFFSETS, number, stays=stays) if cache is not None else None
 
 
 def put_texts(cache: Cache, number: int, batch: DocumentBatch) -> None:

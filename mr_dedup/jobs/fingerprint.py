@@ -25,7 +25,7 @@ from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.cached_documents import has_pages, put_offsets, put_sets, put_texts
+from mr_dedup.jobs.cached_documents import has_pages, put_sets, put_texts
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
@@ -134,9 +134,6 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 if part.cache is not None:
                     if sets is not None:
                         put_sets(part.cache, number, batch, sets)
-                    if self.shards is None:
-                        # else they are in the shards
-                        put_offsets(part.cache, number, batch)
                     if with_texts:
                         put_texts(part.cache, number, batch)
                 if self.short_words is not None and self.features.words is not None:

@@ -35,22 +35,21 @@ from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.added_members import with_columns, with_lines
 from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.document_parts import (
     DOCUMENTS_FOLDER,
     DocumentParts,
     Writer,
     write_rejects,
 )
-from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.kept_documents import KeptDocuments
 from mr_dedup.jobs.kept_pieces import PIECES_FOLDER, PieceDocuments
 from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
 from mr_dedup.jobs.lines_by_offset import parts_with_offsets, text_of_line
 from mr_dedup.jobs.order_decisions import DECISION
-from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, local_chunk
+from mr_dedup.jobs.reading import chunk_of, is_rejects, local_chunk
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
-from mr_dedup.jobs.row_shards import counts_of_rows, document_rows, offsets_in_rows
+from mr_dedup.jobs.rereading_job import RereadingJob
+from mr_dedup.jobs.row_shards import counts_of_rows, document_rows
 from mr_dedup.jobs.shard_parts import one_part
 from mr_dedup.jobs.shares import DIRECTORY, HOST, ShareCounter, directories, hosts
 
@@ -67,7 +66,7 @@ FINGERPRINTS_FOLDER, SIGNATURES_FOLDER = "fingerprints", "signatures"
 _ROW_GROUP = 1 << 15
 
 
-class KeepJob(DocumentJob, frozen=True, kw_only=True):
+class KeepJob(RereadingJob, frozen=True, kw_only=True):
     """See the module.
 
     What it leaves: tables of the most common values, ``field``, ``value``, ``documents``
@@ -80,13 +79,11 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
     Attributes:
         documents: How kept documents are written. Unless it is ``same``, records of other formats
             than JSON lines are converted to these, but rows of Parquet for Parquet.
-        rows_at: The directory of the shards of rows.
-        decided: That of the shards of decisions.
+        decided: The directory of the shards of decisions.
         result: That of the result.
         features: What fingerprints are made from, in a line.
         share_by: Fields of the documents that are counted.
         names_below: The directory whose directories are counted, as of ``shares.directories``.
-        earlier: The first chunks: documents that earlier runs kept, of which nothing is written.
         shown: Documents whose texts are to be shown, as chunk and row.
         parts: How kept documents are written.
         leaves_pieces: Whether files of documents that several tasks write are joined afterwards.
@@ -97,14 +94,12 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         share_keys: Groups of values that are counted together.
     """
 
-    rows_at: str
     decided: str
     result: str
     documents: KeptFormat = "same"
     features: str = ""
     share_by: tuple[str, ...] = ()
     names_below: str = ""
-    earlier: tuple[EarlierReading, ...] = ()
     shown: tuple[tuple[int, int], ...] = ()
     parts: DocumentParts = DocumentParts()
     leaves_pieces: bool = False
@@ -113,23 +108,6 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
     seen: str | None = None
     counted: tuple[str, ...] = ()
     share_keys: int = 1
-
-    @property
-    def earlier_chunks(self) -> int:
-        """The number of chunks of earlier documents."""
-        return count_of(self.earlier)
-
-    def reading_of(
-        self,
-        part: TaskInput,
-        counters: Counters,
-        *,
-        fields: Sequence[str] = (),
-        keep_records: bool = False,
-    ) -> DocumentReading:
-        """Return the documents of a chunk, those of earlier results as they were written."""
-        found = reading_of_earlier(part, self.format, self.earlier, counters)
-        return found or super().reading_of(part, counters, fields=fields, keep_records=keep_records)
 
     def _flags_of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which documents of a chunk are kept, and which are shown."""
@@ -165,16 +143,6 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
             found = one_array(decided.table[name]).take(at)
             columns[name] = pc.if_else(is_clustered, found, one_array(before))
         return pa.table(columns)
-
-    def offsets_of(
-        self, part: TaskInput, chunk: DocumentChunk, *, stays: bool = False
-    ) -> Iterable[pa.Table] | None:
-        """Return where the records of a chunk of this run begin."""
-        return (
-            offsets_in_rows(self.rows_at, chunk.number)
-            if chunk.number >= self.earlier_chunks
-            else None
-        )
 
     def _decided(self, chunk: int) -> _Decided:
         return _Decided.read(self.decided, chunk)
@@ -221,7 +189,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         chunk = chunk_of(part, self.format)
         kept, shown = self._flags_of(chunk.number)
         members = self._members_of(chunk.number)
-        offsets = self.offsets_of(part, chunk) if has_offsets(chunk) else None
+        offsets = self.offsets_of(chunk.number) if has_offsets(chunk) else None
         if offsets is not None:
             with local_chunk(chunk, part) as local:
                 yield from self._by_offsets(local, offsets, (kept, shown, members))
@@ -229,7 +197,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
             return
         done = 0
         wanted = shown if self.documents == "same" else kept | shown
-        known = self.known_texts(part, chunk, wanted)
+        known = self.known_texts(part, chunk.number, wanted)
         with self.reading_of(part, counters, keep_records=True) as reading:
             for batch in reading.batches(known):
                 mask = kept[done : done + len(batch)]

@@ -48,11 +48,10 @@ from mr_dedup.jobs.cached_documents import (
     take_sets,
 )
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.order_decisions import DECISION, EARLIER_COUNT, is_size
-from mr_dedup.jobs.reading import DocumentReading, chunk_of
+from mr_dedup.jobs.reading import chunk_of
+from mr_dedup.jobs.rereading_job import RereadingJob
 from mr_dedup.jobs.resolved_clusters import (
     clusters_in,
     count_decisions,
@@ -63,7 +62,6 @@ from mr_dedup.jobs.row_shards import (
     Attached,
     counts_of_rows,
     document_rows,
-    offsets_in_rows,
 )
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_sets
@@ -111,15 +109,14 @@ class Resolved(NamedTuple):
     decisions: Decisions
 
 
-class ResolveJob(DocumentJob, frozen=True, kw_only=True):
+class ResolveJob(RereadingJob, frozen=True, kw_only=True):
     """See the module.
 
     Counts the documents of this run by reason, ``documents_dropped_for_earlier``, and what the
     histograms of a report show.
 
     Attributes:
-        rows_at: The directory of the shards of rows.
-        attached: That of the shards of clustered documents.
+        attached: The directory of the shards of clustered documents.
         keep: Policies that choose the documents to keep; the next ones decide between equals.
         retention: How many documents of a group of duplicates are kept.
         verify: When a document duplicates a kept one; None if texts are not compared.
@@ -131,14 +128,12 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         k: The largest distance of candidates; None without simhash.
         methods: The names of the methods, of simhash with k.
         keyword_idf: The file of document frequencies by which keywords are weighted.
-        earlier: The first chunks: documents that earlier runs kept.
         seen: The field of rows by which documents are seen.
         names_below: The directory whose directories are sources, as of ``shares.directories``.
     """
 
     side_files = ("idf", "keyword_idf")
 
-    rows_at: str
     attached: str
     keep: tuple[str, ...] = ("first",)
     retention: Retention = Retention()
@@ -151,7 +146,6 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     k: int | None = None
     methods: tuple[str, ...] = ()
     keyword_idf: str | None = None
-    earlier: tuple[EarlierReading, ...] = ()
     seen: str | None = None
     names_below: str = ""
 
@@ -165,11 +159,6 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     def policy(self) -> KeepPolicy:
         """Which documents of a cluster come first."""
         return KeepPolicy.parse(self.keep)
-
-    @property
-    def earlier_chunks(self) -> int:
-        """The number of chunks of earlier documents."""
-        return count_of(self.earlier)
 
     @cached_property
     def _methods(self) -> list[SignatureMethod]:
@@ -192,28 +181,6 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     @property
     def _buffered_bytes(self) -> int:
         return min(_BUFFERED_BYTES, self.stored_bytes // 4)
-
-    def reading_of(
-        self,
-        part: TaskInput,
-        counters: Counters,
-        *,
-        fields: Sequence[str] = (),
-        keep_records: bool = False,
-    ) -> DocumentReading:
-        """Return the documents of a chunk, those of earlier results as they were written."""
-        found = reading_of_earlier(part, self.format, self.earlier, counters)
-        return found or super().reading_of(part, counters, fields=fields, keep_records=keep_records)
-
-    def offsets_of(
-        self, part: TaskInput, chunk: DocumentChunk, *, stays: bool = False
-    ) -> Iterable[pa.Table] | None:
-        """Return where the records of a chunk of this run begin."""
-        return (
-            offsets_in_rows(self.rows_at, chunk.number)
-            if chunk.number >= self.earlier_chunks
-            else None
-        )
 
     def _locating(self, chunk: int) -> Locate:
         """Return what adds chunk, row, file, position, known counts and signatures."""
@@ -296,7 +263,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             wanted[attached.rows] = True
             done = 0
             # the keep job needs it too
-            known = self.known_texts(part, reading.chunk, wanted, stays=True)
+            known = self.known_texts(part, reading.chunk.number, wanted, stays=True)
             for batch in reading.batches(known):
                 these = attached.between(done, done + len(batch))
                 if not np.array_equal(batch.text_lengths[these.rows], these.lengths):

@@ -27,7 +27,6 @@ from mr_dedup.formats.count_tables import EARLIER_COUNTS as EARLIER_COLUMNS
 from mr_dedup.formats.decision_file import CLUSTERS
 from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
-from mr_dedup.jobs.earlier_chunks import EarlierReading
 from mr_dedup.jobs.earlier_count_parts import (
     CountedChunk,
     EarlierCountPartsJob,
@@ -47,6 +46,7 @@ from mr_dedup.jobs.reading import (
     require_documents,
 )
 from mr_dedup.jobs.report_counts import LOSING_SOURCES
+from mr_dedup.jobs.rereading_job import EarlierReading
 from mr_dedup.jobs.resolve import ResolveJob, reduce_keys_for
 from mr_dedup.jobs.shard_parts import ShardPartsJob, write_part
 from mr_dedup.jobs.signatures import SignaturesJob
