@@ -31,21 +31,6 @@ class JobOutput:
         return iter(self.tables)
 
 
-class Dataset(Protocol):
-    """Tables that an engine stores: the inputs of its jobs, and readable by the client."""
-
-    @property
-    def size_bytes(self) -> int:
-        """About how many bytes the tables have; 0 if there are none."""
-
-    def tables(self) -> Iterator[Keyed]:
-        """Yield (key, table) pairs, ascending by key.
-
-        Raises:
-            MrDedupError: If stored tables are damaged, or cannot be read.
-        """
-
-
 class Engine(Protocol):
     """Runs jobs."""
 
@@ -53,26 +38,13 @@ class Engine(Protocol):
     def tasks(self) -> int:
         """About how many tasks run at a time."""
 
-    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> AbstractContextManager[JobOutput]:
+    def run(self, job: Job, inputs: Sequence[Input]) -> AbstractContextManager[JobOutput]:
         """Run ``job`` and yield what it leaves.
 
-        There is a map task for each input, or for each part of a dataset that this engine stores.
-        The output is valid until the block ends. Shows progress on a terminal.
+        There is a map task for each input. The output is valid until the block ends. Shows progress
+        on a terminal.
 
         Raises:
             MrDedupError: For every failure of a task that is not a bug; the message names the
                 input of the task. Also while tables are read.
-        """
-
-    def stored(self, tables: JobOutput | Iterable[Keyed]) -> AbstractContextManager[Dataset]:
-        """Store tables, and yield them as the input of further jobs.
-
-        The dataset is valid until the block ends.
-
-        Args:
-            tables: What a job of this engine left, which must stay valid meanwhile; or other
-                tables with ascending keys: those of a key are the input of one map task.
-
-        Raises:
-            MrDedupError: As ``run``, and if there is no space for temporary files.
         """

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from mr_dedup.engines.engine import Dataset, JobOutput
+from mr_dedup.engines.engine import JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.ordered_tasks import OrderedTasks, Task
 from mr_dedup.engines.reporting import Progress
@@ -74,15 +74,7 @@ class MemoryEngine:
         return self._threads
 
     @contextlib.contextmanager
-    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
-        """Store tables; see Engine.stored."""
-        with TableStore(self._memory_bytes, self._folder) as store:
-            for key, table in tables:
-                store.add(key, table)
-            yield store
-
-    @contextlib.contextmanager
-    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
+    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. The tasks of the last step run while tables are read."""
         with contextlib.ExitStack() as stack:
             progress = stack.enter_context(Progress())
@@ -96,35 +88,27 @@ class MemoryEngine:
                 left = self._reduced(reduce, left, store, run)
             yield JobOutput(_ending(left, progress), run.counters)
 
-    def _maps(self, job: Job, inputs: Sequence[Input] | Dataset, run: _Run) -> Iterator[Keyed]:
+    def _maps(self, job: Job, inputs: Sequence[Input], run: _Run) -> Iterator[Keyed]:
         tasks = [
             (f"map task {part.number} on {part.name}", partial(job.map_task, part))
             for part in self._task_inputs(inputs, run.extraction)
         ]
         return self._in_order("map", tasks, run)
 
-    def _task_inputs(
-        self, inputs: Sequence[Input] | Dataset, extraction: Extraction
-    ) -> Iterator[TaskInput]:
-        if isinstance(inputs, Sequence):
-            paths = [Path(item.location) for item in inputs]
-            for number, item in enumerate(inputs):
-                # other threads read those between
-                following = paths[number + self._threads : number + self._threads + 1]
-                yield TaskInput(
-                    paths[number],
-                    item.name,
-                    number,
-                    cache=self._cache,
-                    scratch=self._scratch,
-                    next_path=following[0] if following else None,
-                    extraction=extraction,
-                )
-            return
-        assert isinstance(inputs, TableStore)
-        for number, key in enumerate(inputs.sorted_keys()):
-            tables = partial(inputs.read, key)
-            yield TaskInput(Path(), f"tables of key {key}", number, tables=tables)
+    def _task_inputs(self, inputs: Sequence[Input], extraction: Extraction) -> Iterator[TaskInput]:
+        paths = [Path(item.location) for item in inputs]
+        for number, item in enumerate(inputs):
+            # other threads read those between
+            following = paths[number + self._threads : number + self._threads + 1]
+            yield TaskInput(
+                paths[number],
+                item.name,
+                number,
+                cache=self._cache,
+                scratch=self._scratch,
+                next_path=following[0] if following else None,
+                extraction=extraction,
+            )
 
     def _reduced(
         self, reduce: Reduce, tables: Iterable[Keyed], store: TableStore, run: _Run

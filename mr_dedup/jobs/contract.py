@@ -54,7 +54,6 @@ class TaskInput:
         cache: What this process keeps of its parts from job to job; None in other processes.
         scratch: Where copies of remote files go; None if the task reads none.
         next_path: The path of the input that the same process reads next, if it is known.
-        tables: Where the task reads tables that the engine stores: a function that yields them.
         extraction: What extracts texts of HTML for all tasks of this process; None if each has
             its own.
     """
@@ -66,26 +65,18 @@ class TaskInput:
     cache: Cache | None = None
     scratch: OpenScratch | None = None
     next_path: Path | None = None
-    tables: Callable[[], Iterator[pa.Table]] | None = None
     extraction: Extraction | None = None
 
     @property
     def has_tables(self) -> bool:
-        """Whether the task reads tables that jobs have left."""
-        return self.tables is not None or self.path.name.endswith(SHARDS_SUFFIX)
+        """Whether the task reads tables that jobs have left in shards."""
+        return self.path.name.endswith(SHARDS_SUFFIX)
 
     def keyed_tables(self) -> Iterator[Keyed]:
-        """Yield the tables of a task that reads tables: of shards each with the key of its shard.
-
-        Those that the engine stores have the number of the input.
-        """
-        if self.tables is None:
-            if not self.has_tables:
-                raise ValueError(f"{self.name}: expected tables")
-            yield from ShardList.read(self.path).tables()
-            return
-        for table in self.tables():
-            yield self.number, table
+        """Yield the tables of a task that reads shards, each with the key of its shard."""
+        if not self.has_tables:
+            raise ValueError(f"{self.name}: expected tables")
+        yield from ShardList.read(self.path).tables()
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from mr_dedup.jobs.report_counts import LEADING_BITS, SIMILARITY_STEPS
 
@@ -16,7 +13,6 @@ _SIMILARITY_BINS = 20
 _BATCH_VALUES = 1 << 16
 """Values counted at a time: with their bins they take at least 16 bytes each."""
 
-_POWERS = 1 << np.arange(63)
 
 _MIN_PER_BUCKET = 32
 """Fingerprints expected in a bucket: with fewer, chance hides their distribution."""
@@ -53,38 +49,6 @@ class Distributions:
     distances: Histogram
     similarities: Histogram
     leading: Histogram
-
-    @classmethod
-    def of_values(
-        cls,
-        cluster_sizes: NDArray[np.int64],
-        distances: NDArray[np.uint8],
-        similarities: NDArray[np.float64],
-        fingerprints: NDArray[np.uint64],
-    ) -> Distributions:
-        """Return the distributions of values.
-
-        Args:
-            cluster_sizes: Documents of each cluster of two and more, int64[c].
-            distances: Of dropped documents from the kept ones, in bits, uint8[d].
-            similarities: To the same, float64[d]; NaN where texts were not compared.
-            fingerprints: Of all documents that have one, uint64[f].
-        """
-        steps = np.round(np.arange(SIMILARITY_STEPS + 1) / SIMILARITY_STEPS, 9)
-        shift = np.uint64(64 - LEADING_BITS)
-        return cls.of_counts(
-            int(cluster_sizes.sum()),
-            _counted(cluster_sizes, 64, lambda batch: np.searchsorted(_POWERS, batch)),
-            _counted(distances, 65, lambda batch: batch),
-            _counted(
-                similarities,
-                SIMILARITY_STEPS + 1,
-                lambda batch: np.searchsorted(steps, batch[~np.isnan(batch)], "right") - 1,
-            ),
-            _counted(
-                fingerprints, 1 << LEADING_BITS, lambda batch: (batch >> shift).astype(np.int64)
-            ),
-        )
 
     @classmethod
     def of_counts(
@@ -150,14 +114,3 @@ def _by_leading_bits(counts: Sequence[int]) -> Histogram:
     width = 1 << (LEADING_BITS - bits)
     sums = [sum(counts[bucket * width : (bucket + 1) * width]) for bucket in range(1 << bits)]
     return Histogram([f"{bucket:0{bits}b}" for bucket in range(1 << bits)], sums)
-
-
-def _counted(
-    values: NDArray[Any], bins: int, bin_of: Callable[[NDArray[Any]], NDArray[Any]]
-) -> list[int]:
-    """Return how many values are in each bin; ``bin_of`` returns the bins of a batch."""
-    counts = np.zeros(bins, np.int64)
-    for start in range(0, values.size, _BATCH_VALUES):
-        counts += np.bincount(bin_of(values[start : start + _BATCH_VALUES]), minlength=bins)
-    numbers: list[int] = counts.tolist()
-    return numbers

@@ -12,7 +12,6 @@ from mr_dedup.clusters.splitting import ClusterLimit
 from mr_dedup.features import shingle_sets
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline.dedup_stages import cluster
-from mr_dedup.pipeline import dedup_stages
 from tests.cli.documents import KEPT, read_jsonl, write_jsonl
 from tests.cli.result_tables import tables_of
 from tests.cli.running import Command, by_turns

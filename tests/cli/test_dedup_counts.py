@@ -14,7 +14,6 @@ from mr_dedup.cli.dedup_options import result_id
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.parts import read_parts
 from mr_dedup.pipeline.dedup_stages import earlier, keep
-from mr_dedup.pipeline import dedup_stages
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import kept_records, tables_of
 from tests.cli.running import Command

@@ -1,11 +1,15 @@
 """Reports, and the contents of their pages by a strict parser."""
 
+import bisect
 import io
+import math
+from collections import Counter
 from datetime import datetime, timezone
 from xml.etree import ElementTree
 
 import numpy as np
 
+from mr_dedup.jobs.report_counts import LEADING_BITS, SIMILARITY_STEPS
 from mr_dedup.jobs.shares import Share
 from mr_dedup.report.data import Cluster, ReportData, Run, Sample, Totals
 from mr_dedup.report.histograms import Distributions
@@ -53,8 +57,27 @@ def report(**changes) -> ReportData:
         "fingerprints": np.array([0, 1 << 63, 5, 7], np.uint64),
     }
     values = {name: changes.pop(name, value) for name, value in values.items()}
-    distributions = Distributions.of_values(**values)
+    distributions = distributions_of(**values)
     return ReportData(**fields | changes, distributions=distributions)
+
+
+_STEPS = [round(step / SIMILARITY_STEPS, 9) for step in range(SIMILARITY_STEPS + 1)]
+
+
+def distributions_of(cluster_sizes=(), distances=(), similarities=(), fingerprints=()):
+    """The distributions of values, each counted by itself."""
+    sizes, bits, steps, leading = [0] * 64, [0] * 65, [0] * (SIMILARITY_STEPS + 1), Counter()
+    for size in map(int, cluster_sizes):
+        sizes[(size - 1).bit_length()] += 1
+    for distance in map(int, distances):
+        bits[distance] += 1
+    for similarity in map(float, similarities):
+        if not math.isnan(similarity):
+            steps[bisect.bisect(_STEPS, similarity) - 1] += 1
+    for fingerprint in map(int, fingerprints):
+        leading[fingerprint >> (64 - LEADING_BITS)] += 1
+    found = [leading[bucket] for bucket in range(1 << LEADING_BITS)]
+    return Distributions.of_counts(sum(map(int, cluster_sizes)), sizes, bits, steps, found)
 
 
 def warnings_of(host, count=1, field="host"):

@@ -6,16 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.report.histograms import Distributions
+from tests.report.reports import distributions_of
 
 
-def distributions(sizes=(), distances=(), similarities=(), fingerprints=()):
-    return Distributions.of_values(
-        np.array(sizes, np.int64),
-        np.array(distances, np.uint8),
-        np.array(similarities, np.float64),
-        np.array(fingerprints, np.uint64),
-    )
+def distributions(sizes=(), **values):
+    return distributions_of(sizes, **values)
 
 
 @given(st.lists(st.one_of(st.integers(2, 70), st.integers(2, 10**9)), max_size=30))

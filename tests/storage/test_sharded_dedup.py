@@ -8,7 +8,6 @@ from mr_dedup.cli.uploads import addressed, uploaded
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.pipeline.result_folder import FetchedResult
-from mr_dedup.pipeline import dedup_stages
 from mr_dedup.storage import leases, writing
 from mr_dedup.storage.listing import file_info, files_below
 from mr_dedup.storage.uris import name_below

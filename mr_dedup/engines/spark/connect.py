@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mr_dedup.engines.engine import Dataset, JobOutput
+from mr_dedup.engines.engine import JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.spark import sent_function
@@ -37,12 +37,11 @@ from mr_dedup.engines.spark.tasks import (
     map_inputs,
     reduce_rows,
     sent_input,
-    sent_tables,
 )
 from mr_dedup.errors import MrDedupError, OutOfMemoryError
 from mr_dedup.formats.table_bytes import from_bytes
 from mr_dedup.formats.table_store import TableStore
-from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.jobs.contract import Counters, Job
 from mr_dedup.storage.scratch import ScratchSettings
 
 MISTAKES = -2
@@ -71,21 +70,6 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class _ClientTables:
-    """Tables that the client has; a map task for those of each key."""
-
-    store: TableStore
-
-    @property
-    def size_bytes(self) -> int:
-        return self.store.size_bytes
-
-    def tables(self) -> Iterator[Keyed]:
-        """Yield (key, table) pairs, ascending by key."""
-        return self.store.tables()
-
-
-@dataclass(frozen=True)
 class ConnectEngine:
     """An engine of a session of Spark Connect.
 
@@ -108,21 +92,9 @@ class ConnectEngine:
         return self.settings.partitions or _TASKS
 
     @contextlib.contextmanager
-    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
-        """Store tables on the client; see Engine.stored."""
-        with TableStore(_MEMORY_BYTES, self.staging) as store:
-            for key, table in tables:
-                store.add(key, table)
-            yield _ClientTables(store)
-
-    @contextlib.contextmanager
-    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
+    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
-        if isinstance(inputs, _ClientTables):
-            items = sent_tables(inputs.tables())
-        else:
-            assert isinstance(inputs, Sequence)
-            items = [sent_input(number, item) for number, item in enumerate(inputs)]
+        items = [sent_input(number, item) for number, item in enumerate(inputs)]
         if not items:
             yield JobOutput(())
             return

@@ -1,7 +1,7 @@
 """Run a job on Spark: a map task for each input, and a shuffle before each reduce step.
 
 Tables are bytes in Spark's own shuffle, sorted by key and by the order in which tasks yielded them.
-What a job leaves stays with Spark until the client reads it, or another job does.
+What a job leaves stays with Spark until the client reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from mr_dedup.engines.engine import Dataset, Engine, JobOutput
+from mr_dedup.engines.engine import Engine, JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.spark.sessions import (
@@ -32,11 +32,9 @@ from mr_dedup.engines.spark.tasks import (
     SentInput,
     SentJob,
     map_inputs,
-    map_stored,
     partition_of,
     reduce_rows,
     sent_input,
-    sent_tables,
 )
 from mr_dedup.errors import MrDedupError, OutOfMemoryError
 from mr_dedup.formats.table_bytes import from_bytes
@@ -57,27 +55,6 @@ _SMALL_BYTES, _SMALL_RESULT_BYTES = 64 << 10, 64 << 20
 by themselves is a job of Spark for each partition."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class SparkTables:
-    """Tables that Spark stores, a map task a partition; those that the client made are rows too."""
-
-    rows: Any
-    read: Callable[[Any], Iterator[Keyed]]
-    size_bytes: int
-
-    def tables(self) -> Iterator[Keyed]:
-        """Yield (key, table) pairs, ascending by key."""
-        return self.read(self.rows)
-
-
-@dataclass(frozen=True)
-class _SparkOutput(JobOutput):
-    """What a job leaves, with Spark: ``rows`` is the RDD, ``size_bytes`` of its tables."""
-
-    rows: Any = None
-    size_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,28 +87,13 @@ class SparkEngine:
             return int(self._context.defaultParallelism)
 
     @contextlib.contextmanager
-    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
-        """Store tables with Spark; see Engine.stored. Those of a job do not pass the client."""
-        if isinstance(tables, _SparkOutput):
-            yield SparkTables(tables.rows, self._fetched, tables.size_bytes)
-            return
-        if isinstance(tables, JobOutput):
-            # of no inputs
-            tables = list(tables)
-        inputs = sent_tables(tables)
-        size = sum(len(content) for item in inputs for content in item.tables or ())
-        with spark_errors():
-            rows = self._context.parallelize(inputs, len(inputs)) if inputs else None
-        yield SparkTables(rows, self._sent_back, size)
-
-    @contextlib.contextmanager
-    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
+    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
         with spark_errors(), self._run(job, inputs) as output:
             yield output
 
     @contextlib.contextmanager
-    def _run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
+    def _run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
         session = open_session(self.settings)
         context = session.sparkContext
         run = _Run(context, type(job).__module__.rpartition(".")[2])
@@ -155,29 +117,18 @@ class SparkEngine:
                 measured = rows.mapPartitions(partial(_measured, limit))
                 found = run.wait_for(measured.collect)
                 counters: Counters = sum((each.counters for each in found), Counters())
-                size = sum(each.size_bytes for each in found)
                 if all(each.rows is not None for each in found):
                     small = sorted(row for each in found for row in each.rows)
                     tables: Iterable[Keyed] = [(key[0], from_bytes(raw)) for key, raw in small]
                 else:
                     tables = _Lazily(partial(self._fetched, rows))
-                yield _SparkOutput(tables, counters, rows=rows, size_bytes=size)
+                yield JobOutput(tables, counters)
             finally:
                 with contextlib.suppress(Exception):
                     rows.unpersist()
 
-    def _mapped(
-        self, sent: SentJob, inputs: Sequence[Input] | Dataset, context: Any
-    ) -> tuple[Any, int]:
+    def _mapped(self, sent: SentJob, inputs: Sequence[Input], context: Any) -> tuple[Any, int]:
         """Return the rows of map tasks, and how many tasks these are; None if there are none."""
-        if isinstance(inputs, SparkTables):
-            if inputs.rows is None:
-                return None, 0
-            parts = inputs.rows.getNumPartitions()
-            if inputs.read == self._sent_back:
-                return inputs.rows.mapPartitions(partial(map_inputs, sent)), parts
-            return inputs.rows.mapPartitionsWithIndex(partial(map_stored, sent)), parts
-        assert isinstance(inputs, Sequence)
         if not inputs:
             return None, 0
         items = [sent_input(number, item) for number, item in enumerate(inputs)]
@@ -207,11 +158,6 @@ class SparkEngine:
                 for (key, _, _), raw in rows.filter(_is_table).toLocalIterator():
                     store.add(key, from_bytes(raw))
             yield from store.tables()
-
-    def _sent_back(self, rows: Any) -> Iterator[Keyed]:
-        for item in [] if rows is None else rows.toLocalIterator():
-            for raw in item.tables or ():
-                yield item.key, from_bytes(raw)
 
 
 _INPUTS: dict[tuple[str, str, tuple[SentInput, ...]], Any] = {}
@@ -340,9 +286,8 @@ def _reduced(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iter
 
 
 class _Measured(NamedTuple):
-    """The bytes of the tables of a partition, its counters, and its rows if they are small."""
+    """The counters of a partition, and its rows if they are small."""
 
-    size_bytes: int
     counters: Counters
     rows: list[Row] | None
 
@@ -358,7 +303,7 @@ def _measured(limit: int, rows: Iterable[Row]) -> Iterator[_Measured]:
         size += len(raw)
         if size <= limit:
             small.append(row)
-    yield _Measured(size, counters, small if size <= limit else None)
+    yield _Measured(counters, small if size <= limit else None)
 
 
 def _is_table(row: Row) -> bool:

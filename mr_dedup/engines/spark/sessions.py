@@ -84,11 +84,6 @@ _started: list[tuple[Any, SparkSettings]] = []
 """The session that this process has started, if any, and its settings."""
 
 
-def is_on_this_machine(session: Any) -> bool:
-    """Return whether the executors of a session are on this machine."""
-    return _is_local(session.sparkContext.master)
-
-
 def is_of_connect(session: Any) -> bool:
     """Return whether a session is one of Spark Connect, which has no RDDs."""
     return type(session).__module__.startswith("pyspark.sql.connect.")

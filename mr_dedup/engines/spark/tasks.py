@@ -21,12 +21,10 @@ import zipimport
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import expected_reason
@@ -119,16 +117,12 @@ class SentInput:
         name: What the user calls it.
         path: Where it is; of one with ``content`` the name alone matters, for its endings.
         content: The file itself, if it is sent along.
-        tables: Encoded tables, for an input that the client made of tables.
-        key: The key of these.
     """
 
     number: int
     name: str
     path: str = ""
     content: bytes | None = None
-    tables: tuple[bytes, ...] | None = None
-    key: int = 0
 
 
 def map_inputs(sent: SentJob, inputs: Iterable[SentInput]) -> Iterator[Row]:
@@ -136,26 +130,6 @@ def map_inputs(sent: SentJob, inputs: Iterable[SentInput]) -> Iterator[Row]:
     for item in inputs:
         run = partial(_mapped_input, sent, item)
         yield from _reported(sent, item.number, f"map task {item.number} on {item.name}", run)
-
-
-def map_stored(sent: SentJob, number: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """Run a map task over the tables of a stored partition, if it has any."""
-    found = (row for row in rows if row[0][0] != COUNTERS)
-    first = next(found, None)
-    if first is None:
-        return
-    name = f"tables {number}"
-    stored = [itertools.chain([first], found)]
-    # they are read once: Spark passes them by
-    part = TaskInput(Path(), name, number, tables=lambda: _decoded(stored.pop()))
-    yield from _reported(
-        sent, number, f"map task {number} on {name}", partial(sent.job.map_task, part)
-    )
-
-
-def _decoded(rows: Iterable[Row]) -> Iterator[pa.Table]:
-    for _, raw in rows:
-        yield from_bytes(raw)
 
 
 def reduce_rows(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iterator[Row]:
@@ -191,12 +165,9 @@ def _mapped_input(sent: SentJob, item: SentInput, counters: Counters) -> Iterato
         if item.content is not None:
             path = stack.enter_context(temporary_folder()) / path.name
             path.write_bytes(item.content)
-        tables = None
-        if item.tables is not None:
-            tables = partial(map, from_bytes, item.tables)
         stack.enter_context(errors_naming(item.name, path))
         cache = None if sent.cache is None else stack.enter_context(_part_folder(sent.cache))
-        part = TaskInput(path, item.name, item.number, cache=cache, scratch=scratch, tables=tables)
+        part = TaskInput(path, item.name, item.number, cache=cache, scratch=scratch)
         yield from sent.job.map_task(part, counters)
 
 
@@ -289,12 +260,3 @@ def sent_input(number: int, item: Input) -> SentInput:
         path = Path(item.location)
         return SentInput(number, item.name, path.name, content=path.read_bytes())
     return SentInput(number, item.name, str(Path(item.location).absolute()))
-
-
-def sent_tables(tables: Iterable[Keyed]) -> list[SentInput]:
-    """Return inputs for tasks, of tables with ascending keys: one for those of each key."""
-    inputs: list[SentInput] = []
-    for key, of_key in itertools.groupby(tables, itemgetter(0)):
-        encoded = tuple(to_bytes(part) for _, table in of_key for part in sliced(table))
-        inputs.append(SentInput(len(inputs), f"tables of key {key}", tables=encoded, key=key))
-    return inputs

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from pathlib import Path
 
 import msgspec
 
-from mr_dedup.engines.engine import Dataset, JobOutput
+from mr_dedup.engines.engine import JobOutput
 from mr_dedup.engines.inputs import ClusterSettings, Input
 from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming import CLUSTER_RUNNERS, RUNNERS, run
 from mr_dedup.engines.streaming.counters import without_counts
 from mr_dedup.engines.streaming.described import TASK_BYTES
 from mr_dedup.engines.streaming.table_job import TableJob
-from mr_dedup.engines.streaming.table_lines import encode, read_tables
+from mr_dedup.engines.streaming.table_lines import read_tables
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.table_bytes import sliced
-from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.jobs.contract import Counters, Job
 from mr_dedup.kernels.library import load_kernels
 from mr_dedup.storage.scratch import ScratchSettings
 from mr_dedup.storage.uris import endings_of, joined
@@ -32,22 +29,6 @@ from mr_dedup.storage.writing import remove
 
 _CLUSTER_TASKS = 16
 """Tasks that a cluster is taken to run at a time if the number of its reducers is not given."""
-
-
-@dataclass(frozen=True)
-class TableFiles:
-    """Tables in files of lines on this machine, each the input of a map task."""
-
-    paths: Sequence[Path]
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of the files, in which tables are compressed."""
-        return sum(path.stat().st_size for path in self.paths)
-
-    def tables(self) -> Iterator[Keyed]:
-        """Yield (key, table) pairs, ascending by key; raises FormatError for damaged files."""
-        return without_counts(read_tables(self.paths), Counters())
 
 
 @dataclass(frozen=True)
@@ -80,16 +61,7 @@ class StreamingEngine:
         return core_count(self.cores)
 
     @contextlib.contextmanager
-    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
-        """Store tables in files of this machine; see Engine.stored."""
-        if isinstance(tables, JobOutput):
-            yield TableFiles(tables.parts)
-            return
-        with tempfile.TemporaryDirectory(prefix="tables-", dir=self.staging) as folder:
-            yield TableFiles(list(_files_of(tables, Path(folder))))
-
-    @contextlib.contextmanager
-    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
+    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
         stays = self.cluster is not None and self.cluster.output_dir is not None
         if self.runner == "local":
@@ -97,10 +69,6 @@ class StreamingEngine:
         with tempfile.TemporaryDirectory(prefix="job-", dir=self.staging) as name:
             folder = Path(name)
             options = [*self._options(job, folder), *(["--as-lines"] if stays else [])]
-            if not isinstance(inputs, Sequence):
-                assert isinstance(inputs, TableFiles)
-                inputs = [Input.file(path) for path in inputs.paths]
-                options += ["--from-tables"]
             if not inputs:
                 # mrjob would read standard input
                 yield JobOutput(())
@@ -173,16 +141,6 @@ def _tables_at(settings: ClusterSettings | None) -> Iterator[list[str]]:
         # what cannot be removed is in the directory of the run; an error of the job matters more
         with contextlib.suppress(MrDedupError):
             remove(uri)
-
-
-def _files_of(tables: Iterable[Keyed], folder: Path) -> Iterator[Path]:
-    """Write tables to files, one for each key; yield their paths."""
-    for key, of_key in itertools.groupby(tables, itemgetter(0)):
-        path = folder / f"tables-{key:06}"
-        with path.open("wb") as file:
-            for _, table in of_key:
-                file.writelines(encode(key, part) + b"\n" for part in sliced(table))
-        yield path
 
 
 def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:

@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,14 +24,12 @@ from mr_dedup.engines.streaming.counters import (
     GROUP,
     add_counts,
     without_buckets,
-    without_counts,
 )
 from mr_dedup.engines.streaming.described import DescribedGroup
 from mr_dedup.engines.streaming.stored_tables import followed, stored
 from mr_dedup.engines.streaming.table_lines import (
     LinesProtocol,
     TableProtocol,
-    read_tables,
 )
 from mr_dedup.engines.streaming.task_environment import (
     DESCRIPTIONS,
@@ -42,7 +40,6 @@ from mr_dedup.engines.streaming.task_environment import (
     input_number,
     lines_of_part,
 )
-from mr_dedup.errors import errors_naming
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.jobs.part_folder import PartFolder
@@ -67,7 +64,6 @@ class TableJob(MRJob):  # type: ignore[misc]
         self.add_passthru_arg("--scratch-parent", help="where copies of remote files go")
         self.add_passthru_arg("--scratch-bytes", type=int, help="how large they may be together")
         self.add_passthru_arg("--parts", help="where tasks keep texts of pages for later jobs")
-        self.add_passthru_arg("--from-tables", action="store_true", help="inputs are tables")
         self.add_passthru_arg("--tables-at", help="where tables go between steps, a URI")
         self.add_passthru_arg("--as-lines", action="store_true", help="leave lines, not tables")
 
@@ -146,13 +142,9 @@ class TableJob(MRJob):  # type: ignore[misc]
         """
         if getattr(self.options, "input_names", None):
             names = json.loads(Path(self.options.input_names).read_text())
-            part = TaskInput(Path(path), names[path], list(names).index(path))
-        else:
-            lines = lines_of_part(uri) if path == LINES else None
-            part = TaskInput(Path(path), input_name(uri), input_number(), lines)
-        if getattr(self.options, "from_tables", False):
-            return replace(part, tables=partial(_tables_in, part.path, part.name))
-        return part
+            return TaskInput(Path(path), names[path], list(names).index(path))
+        lines = lines_of_part(uri) if path == LINES else None
+        return TaskInput(Path(path), input_name(uri), input_number(), lines)
 
     def _written(self, tables: Iterable[Keyed], *, is_last: bool) -> Iterator[tuple[Any, Any]]:
         tables_at = getattr(self.options, "tables_at", None)
@@ -188,12 +180,6 @@ def _described_parts(path: Path) -> Iterator[TaskInput]:
         described = Path(f"input{item.ending}").absolute()
         described.write_text(item.content, "utf-8")
         yield TaskInput(described, item.name, item.number)
-
-
-def _tables_in(path: Path, name: str) -> Iterator[pa.Table]:
-    with errors_naming(name, path):
-        for _, table in without_counts(read_tables([path]), Counters()):
-            yield table
 
 
 def _groups(pairs: _Pairs) -> Iterator[Group]:

@@ -13,7 +13,6 @@ import pytest
 from mr_dedup.cli import dedup_jobs
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import described
-from mr_dedup.pipeline import dedup_stages
 from mr_dedup.storage.listing import list_files
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import tables_of
