@@ -45,7 +45,7 @@ def decontaminate(
             iterable of records with ``question``, ``passage`` or both, and perhaps ``answer``.
         out: The directory or URI of the result. By default it is temporary, and removed with the
             returned object.
-        engine: As for ``dedup``, but not ``"emr"``.
+        engine: As for ``dedup``.
         **options: Those of the command, with ``_`` for ``-``: ``action``, ``min_coverage`` and
             others.
 

@@ -44,8 +44,8 @@ def dedup(
             with such columns. What is not files is written to a temporary one first.
         out: The directory or URI of the result. By default it is temporary, and removed with the
             returned object; documents are then kept as Parquet.
-        engine: ``"auto"``, which is ``"memory"``, or that, ``"local"``, ``"inline"``, ``"hadoop"``,
-            ``"emr"`` or ``"spark"``; or a SparkSession, which is used if it is the active one.
+        engine: ``"auto"``, which is ``"memory"``, or that, ``"local"``, ``"inline"``, ``"hadoop"``
+            or ``"spark"``; or a SparkSession, which is used if it is the active one.
         **options: Those of the command, with ``_`` for ``-``: ``method``, ``verify``, ``keep``,
             ``against`` and others.
 

@@ -72,7 +72,6 @@ class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     shingles: str
     against: Names
     follow: bool
-    join: Literal["auto", "memory", "tasks"]
     documents: Literal["same", "jsonl", "parquet"]
     share_by: Texts
     seen: str

@@ -35,7 +35,7 @@ def find_passages(
         source: Documents, as for ``dedup``.
         out: The directory or URI of the result. By default it is temporary, and removed with the
             returned object.
-        engine: As for ``dedup``, but not ``"emr"``.
+        engine: As for ``dedup``.
         **options: Those of the command, with ``_`` for ``-``: ``unit``, ``min_documents``, ``per``,
             ``cut`` and others.
 
