@@ -158,16 +158,17 @@ def has_rejects(counters: Mapping[str, int]) -> bool:
 
 
 def require_documents(counters: Mapping[str, int], tables: Iterable[pa.Table]) -> None:
-    """Raise NothingReadError if no record was a document; the first reject is in ``tables``."""
+    """Raise NothingReadError if no record was a document; ``tables`` have rejects, or the first."""
     if counters.get(DOCUMENTS) or not has_rejects(counters):
         return
     counts = ReadCounts()
     for table in filter(is_rejects, tables):
         counts.add_lines(reject_lines(table))
-        break
+    known = counts.rejected + counts.without_text
     counts.rejected = counters.get(REJECTED, 0)
     counts.without_text = counters.get(WITHOUT_TEXT, 0)
-    counts.rejects = max(counts.rejects, min(counts.rejected + counts.without_text, 2))
+    if known < counts.rejected + counts.without_text:
+        counts.rejects = max(counts.rejects, 2)
     counts.require_documents()
 
 

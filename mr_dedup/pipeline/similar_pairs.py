@@ -196,6 +196,9 @@ class ClusteredNumbers:
     @classmethod
     def read(cls, rows: Left, attached: Left) -> ClusteredNumbers:
         """Return the documents of shards; raises as ``read_shard``."""
+        if not rows.rows:
+            nothing = np.empty(0, np.int64)
+            return cls(nothing, nothing.view(np.uint64), nothing, {})
         chunks = [Attached.read(attached.folder, shard.key) for shard in rows.shards]
         edges = np.cumsum([0, *(chunk.documents for chunk in chunks)])
         firsts = np.repeat(edges[:-1], [chunk.rows.size for chunk in chunks])

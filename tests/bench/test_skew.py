@@ -21,10 +21,10 @@ def test_times_and_jobs_of_tasks(tmp_path):
 
     events = [
         {"Event": "SparkListenerLogStart"}, job("mr-dedup fingerprint", 0), task(0, 1000, 3000),
-        job("mr-dedup resolve_shards", 1, 2), task(1, 3000, 3500), task(2, 3500, 6500),
+        job("mr-dedup resolve", 1, 2), task(1, 3000, 3500), task(2, 3500, 6500),
     ]  # fmt: skip
     (tmp_path / "log").write_text("".join(json.dumps(event) + "\n" for event in events))
-    assert tasks_of(tmp_path / "log") == Tasks(3, 5.5, 3.0, "resolve_shards")
+    assert tasks_of(tmp_path / "log") == Tasks(3, 5.5, 3.0, "resolve")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=sessions.MARKS) for name in CASES])

@@ -69,7 +69,6 @@ FILES = ["b.parquet", "pages one.jsonl", "seen"]
         ("mr-dedup dedup --me|", ["--method", "--memory"]),
         ("mr-dedup dedup pages --keep first --qui|", ["--quiet"]),
         ("mr-dedup index create seen --no-|", ["--no-ids"]),
-        ("mr-dedup dedup --join |", ["auto", "memory", "tasks"]),
         ("mr-dedup dedup -r s|", ["spark"]),
         ("mr-dedup --quiet dedup --documents |", ["same", "jsonl", "parquet"]),
         ("mr-dedup dedup |", FILES),

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from mr_dedup.cli import dedup as command
 from mr_dedup.cli import runner_arguments
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
@@ -24,8 +23,8 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.documents import chunks as document_chunks
-from mr_dedup.pipeline import dedup as pipeline
-from mr_dedup.pipeline.run_decisions import RunDecisions
+from mr_dedup.jobs import keep as keep_job
+from mr_dedup.pipeline import dedup_stages
 from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.signatures import columns
 from tests.cli.documents import (
@@ -37,6 +36,7 @@ from tests.cli.documents import (
     similarity,
     write_jsonl,
 )
+from tests.cli.result_tables import tables_of
 from tests.cli.running import Command, by_turns
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_parquet import damaged_group
@@ -172,10 +172,10 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
     # of the same files all is the same
-    decided = (outs[1] / "decisions/part-00000.parquet").read_bytes()
+    decided = files_of(outs[1] / "decisions")
     for cores in (1, 3, 8):
         done(capfd, tmp_path / "1", "-o", tmp_path / f"by-{cores}", "-r", "local", "--cores", cores)
-        assert (tmp_path / f"by-{cores}" / "decisions/part-00000.parquet").read_bytes() == decided
+        assert files_of(tmp_path / f"by-{cores}" / "decisions") == decided
 
 
 @pytest.mark.parametrize("memory", ["4GB", "100KB", "1"])
@@ -186,9 +186,9 @@ def test_what_exceeds_the_memory_is_read_again(tmp_path, capfd, monkeypatch, sma
     done(capfd, path, "-o", outs[0], "--cores", 3, "--memory", memory)
     done(capfd, path, "-o", outs[1], "--cores", 1, "--memory", memory)
     done(capfd, path, "-o", outs[2], "-r", "inline")
-    for name in ("decisions", "clusters", "fingerprints"):
-        assert len({(out / name / "part-00000.parquet").read_bytes() for out in outs}) == 1
-    assert len({(out / "documents" / "docs.jsonl").read_bytes() for out in outs}) == 1
+    for name in ("decisions", "clusters", "fingerprints", "documents"):
+        found = [files_of(out / name) for out in outs]
+        assert found[0] == found[1] == found[2]
 
 
 def by_score(documents):
@@ -511,8 +511,11 @@ def test_a_run_killed_while_its_result_appears_is_ended(tmp_path, capfd, monkeyp
     [
         "result/decisions/part-00000.parquet",
         "result/clusters/part-00000.parquet",
-        "kept.parquet",
-        "samples.json",
+        "rows/*",
+        "attached/*",
+        "decided/*",
+        "decided.json",
+        "kept.json",
     ],
 )
 def test_what_was_decided_is_mended_when_all_was_done(tmp_path, capfd, monkeypatch, name, runner):
@@ -520,14 +523,13 @@ def test_what_was_decided_is_mended_when_all_was_done(tmp_path, capfd, monkeypat
     out = tmp_path / "out"
     done(capfd, path, "-o", tmp_path / "undisturbed", "-r", runner)
     stopped_after("keep", path, out, monkeypatch, capfd, "-r", runner)
-    damaged = tmp_path / ".out.unfinished" / name
+    damaged = min((tmp_path / ".out.unfinished").glob(name))
     damaged.write_bytes(damaged.read_bytes()[:-9])
     done(capfd, path, "-o", out, "-r", runner, "--resume")
     assert files_of(out) == files_of(tmp_path / "undisturbed")
 
 
-def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypatch):
-    """A thread writes them while documents are kept."""
+def test_decisions_that_cannot_be_written_end_the_run(tmp_path, capfd, monkeypatch):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
     out = tmp_path / "out"
 
@@ -535,9 +537,9 @@ def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypat
         raise OSError(28, "No space left on device", "part-00000.parquet")
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunDecisions, "write_decisions", write)
+        patch.setattr(keep_job.KeepJob, "_decisions", write)
         assert "No space left on device" in mistake(capfd, path, "-o", out)
-    assert not has_finished(tmp_path / ".out.unfinished", "resolve")
+    assert not has_finished(tmp_path / ".out.unfinished", "keep")
     assert not out.exists()
     done(capfd, path, "-o", tmp_path / "undisturbed")
     done(capfd, path, "-o", out, "--resume")
@@ -547,7 +549,7 @@ def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypat
 def test_what_was_being_written_is_not_published(tmp_path, capfd, monkeypatch):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
     out = tmp_path / "out"
-    stopped_after("resolve", path, out, monkeypatch, capfd)
+    stopped_after("keep", path, out, monkeypatch, capfd)
     (tmp_path / ".out.unfinished" / "result" / ".report.html.abc").write_text("half")
     done(capfd, path, "-o", out, "--resume")
     assert [item.name for item in out.glob(".*")] == [".files.json"]
@@ -578,9 +580,9 @@ def test_another_number_of_cores_may_resume(tmp_path, capfd, small_chunks, monke
     monkeypatch.setattr(document_chunks, "_MIN_BYTES", 100)
     monkeypatch.setattr(document_chunks, "CHUNK_BYTES", 64 << 20)
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(8))
-    done(capfd, path, "-o", tmp_path / "expected", "--cores", 1)
     for before, now in (1, 7), (7, 1):
-        out = tmp_path / f"out-{before}"
+        out, expected = tmp_path / f"out-{before}", tmp_path / f"expected-{before}"
+        done(capfd, path, "-o", expected, "--cores", before)
         stopped_after(stage, path, out, monkeypatch, capfd, "--cores", before)
         manifest = tmp_path / f".out-{before}.unfinished" / "manifest.json"
         content = manifest.read_text()
@@ -589,7 +591,11 @@ def test_another_number_of_cores_may_resume(tmp_path, capfd, small_chunks, monke
         assert '--resume: chunk bytes was "x", is ' in said
         manifest.write_text(content)
         done(capfd, path, "-o", out, "--resume", "--cores", now)
-        assert files_of(out) == files_of(tmp_path / "expected")
+        assert files_of(out) == files_of(expected)
+    one, several = (tmp_path / f"out-{cores}" for cores in (1, 7))
+    few, many = (len(list((out / "decisions").iterdir())) for out in (one, several))
+    assert few < many
+    assert tables_of(one) == tables_of(several)
 
 
 def write_manifest(path, content):
@@ -623,11 +629,11 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
             said = mistake(capfd, path, "-o", out, "--resume")
         assert f"--resume: {name} was {module.VERSION}, is 99; start another run" in said
     # a damaged intermediate is made again
-    decisions = "result/decisions/part-00000.parquet"
-    for name in ("rows.parquet", "labels.parquet", decisions, "kept.parquet"):
-        content = bytearray((unfinished / name).read_bytes())
+    for name in ("rows", "attached", "decided"):
+        shard = min((unfinished / name).iterdir())
+        content = bytearray(shard.read_bytes())
         content[len(content) // 2] ^= 1
-        (unfinished / name).write_bytes(content)
+        shard.write_bytes(content)
     done(capfd, path, "-o", out, "--resume")
     check(out, documents, expected(documents, 10))
     stopped_after("cluster", path, tmp_path / "out2", monkeypatch, capfd)
@@ -751,7 +757,7 @@ def test_documents_that_change_between_stages_are_noticed(
     lines = [json.dumps({"id": str(n), "text": text}) + "\n" for n in range(3)]
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(lines))
-    resolve = pipeline.STAGES["resolve"]
+    resolve = dedup_stages.resolve
 
     def changed(*arguments):
         new = {
@@ -764,7 +770,7 @@ def test_documents_that_change_between_stages_are_noticed(
         path.write_text("".join(new.get(change, [*lines, lines[0]])))
         return resolve(*arguments)
 
-    monkeypatch.setitem(pipeline.STAGES, "resolve", changed)
+    monkeypatch.setattr(dedup_stages, "resolve", changed)
     arguments = "--max-record-size", 2000, "-r", runner, "--method", method
     said = mistake(capfd, path, "-o", tmp_path / "out", *arguments)
     assert re.search(r"pages\.jsonl(, byte \d+)?: has other documents than when it was first", said)
@@ -779,11 +785,8 @@ def test_an_amount_of_memory_that_no_runner_uses_is_refused(tmp_path, capfd, run
     assert f"--memory: not used by -r {runner}" in capfd.readouterr().err
 
 
-@by_turns(("sharded",), [False, False, True, True], ["memory", "local", "memory", "local"])
-def test_a_field_of_a_policy_that_no_document_has_is_refused(
-    tmp_path, capfd, monkeypatch, runner, sharded
-):
-    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
+@pytest.mark.parametrize("runner", ["memory", "local"])
+def test_a_field_of_a_policy_that_no_document_has_is_refused(tmp_path, capfd, runner):
     documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "three", "date": "2024"}]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out = tmp_path / "out"
@@ -828,9 +831,8 @@ def test_the_fields_of_parquet_are_named(tmp_path, capfd):
                           "the first has id, text, day")  # fmt: skip
 
 
-@by_turns(("sharded",), [False, False, True], ["memory", "local", "memory"])
-def test_ids_that_no_record_has_are_warned_of(tmp_path, capfd, monkeypatch, runner, sharded):
-    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
+@pytest.mark.parametrize("runner", ["memory", "local"])
+def test_ids_that_no_record_has_are_warned_of(tmp_path, capfd, runner):
     documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "three", "key": "c"}]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     warning = (
@@ -844,14 +846,12 @@ def test_ids_that_no_record_has_are_warned_of(tmp_path, capfd, monkeypatch, runn
         assert "warning" not in messages
 
 
-@by_turns(("sharded",), [False, True], ["memory", "memory"])
-def test_files_of_other_kinds_are_counted(tmp_path, capfd, monkeypatch, runner, sharded):
-    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
+def test_files_of_other_kinds_are_counted(tmp_path, capfd):
     folder = tmp_path / "docs"
     folder.mkdir()
     write_jsonl(folder / "docs.jsonl", [{"id": "a", "text": "one two"}])
     (folder / "x.doc").write_bytes(b"of another kind")
-    messages = done(capfd, folder, "-o", tmp_path / "out", "-r", runner)
+    messages = done(capfd, folder, "-o", tmp_path / "out")
     assert "files: 1 (1 of other kinds skipped: 1 .doc), documents: 1, rejected: 0" in messages
     summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
     assert (summary["files_read"], summary["skipped_files"]) == (1, 1)

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.formats.documents import chunks
-from mr_dedup.pipeline.dedup_stages import earlier
 from mr_dedup.pipeline.results import dataset_checksum
 from mr_dedup.report.hostile_text import shown_name
 from tests.cli.documents import (
@@ -30,12 +29,10 @@ from tests.report.reports import elements, shown
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """Many chunks of documents, and of earlier texts."""
+    """Many chunks of documents."""
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
     monkeypatch.setattr(chunks, "_MIN_BYTES", 3000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
-    monkeypatch.setattr(earlier, "_CHUNK_BYTES", 3000)
-    monkeypatch.setattr(earlier, "_PART_BYTES", 1000)
 
 
 def decided_by_hand(earlier, documents, k, threshold=0.8, key=None):
@@ -343,7 +340,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
         ("drop the table", "fingerprints: no such directory"),
         ("flip the table", "fingerprints: contains other files than those that"),
         ("drop the documents", "documents/1.jsonl: cannot be read: No such file or directory"),
-        ("drop a line", "documents/1.jsonl: has other documents than when it was first read"),
+        ("drop a line", "documents/1.jsonl: has changed since it was kept"),
         ("break a line", "documents/1.jsonl, line 1"),
         ("change a text", "has changed since it was kept"),
         ("lengthen a text", "has changed since it was kept"),
@@ -402,18 +399,18 @@ def test_a_changed_earlier_result_is_noticed(tmp_path, capfd, monkeypatch):
     done(capfd, write_jsonl(tmp_path / "1.jsonl", first), "-o", kept)
     path = write_jsonl(tmp_path / "2.jsonl", second)
     done(capfd, path, "-o", tmp_path / "undisturbed", "--against", kept)
-    for stage in ("cluster", "earlier", "resolve"):
+    for stage in ("cluster", "resolve"):
         stopped_after(stage, path, out, monkeypatch, capfd, "--against", kept)
         assert "--resume: --against was" in mistake(capfd, path, "-o", out, "--resume")
         done(capfd, path, "-o", out, "--resume", "--against", kept)
         assert files_of(out) == files_of(tmp_path / "undisturbed")
         shutil.rmtree(out)
-    stopped_after("earlier", path, out, monkeypatch, capfd, "--against", kept)
-    # texts that were set aside are intermediates like others
-    (aside,) = (tmp_path / ".out.unfinished").glob("earlier-0*.parquet")
-    content = bytearray(aside.read_bytes())
+    stopped_after("cluster", path, out, monkeypatch, capfd, "--against", kept)
+    # the rows of earlier documents are intermediates like others
+    earlier = min((tmp_path / ".out.unfinished" / "rows").iterdir())
+    content = bytearray(earlier.read_bytes())
     content[len(content) // 2] ^= 1
-    aside.write_bytes(content)
+    earlier.write_bytes(content)
     done(capfd, path, "-o", out, "--resume", "--against", kept)
     assert files_of(out) == files_of(tmp_path / "undisturbed")
     shutil.rmtree(out)

@@ -7,11 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import mr_dedup
-from mr_dedup.cli import dedup as command
 from mr_dedup.clusters.splitting import ClusterLimit
 from mr_dedup.features import shingle_sets
 from mr_dedup.formats.documents import chunks
-from mr_dedup.pipeline.dedup_stages import cluster
+from mr_dedup.pipeline import dedup_stages
 from tests.cli.documents import KEPT, read_jsonl, write_jsonl
 from tests.cli.result_tables import tables_of
 from tests.cli.running import Command, by_turns
@@ -199,22 +198,24 @@ def test_an_interrupted_run_is_resumed(capfd, tmp_path, monkeypatch, stage):
     assert_as_by_hand(tmp_path / "out", documents, 0.9)
 
 
-@by_turns(("limit",), [None, 2000], ["memory", "local"])
-def test_shards_are_those_of_one_process(capfd, tmp_path, monkeypatch, small_chunks, limit, runner):
+@pytest.mark.parametrize("limit", [None, 2000])
+def test_engines_and_parts_make_no_difference(capfd, tmp_path, monkeypatch, limit):
     """Also where clusters are split, and each dropped document is in the kept one even so."""
     if limit:
-        for module in (cluster, stages):
-            monkeypatch.setattr(module, "VERIFIED", ClusterLimit(limit))
+        monkeypatch.setattr(dedup_stages, "VERIFIED", ClusterLimit(limit))
     documents = pages_with_parts(9)
     boilerplate = " ".join(f"b{n}" for n in range(30))
     for document in documents[::2]:
         document["text"] += f" {boilerplate}"
     path = write_jsonl(tmp_path / "pages.jsonl", documents)
-    for name in ("one", "shards"):
-        monkeypatch.setattr(command, "is_sharded", lambda runner, name=name: name == "shards")
-        runner = "memory" if name == "one" else runner
+    for name, size, runner in (("one", 1 << 20, "memory"), ("parts", 6000, "local")):
+        for constant in ("CHUNK_BYTES", "_MIN_BYTES"):
+            monkeypatch.setattr(chunks, constant, size)
         done(capfd, path, "-o", tmp_path / name, *WORDS, "-r", runner)
-    assert tables_of(tmp_path / "one") == tables_of(tmp_path / "shards")
+    one, parts = (len(list((tmp_path / name / "decisions").iterdir())) for name in ("one", "parts"))
+    assert one < 3
+    assert parts > 9
+    assert tables_of(tmp_path / "one") == tables_of(tmp_path / "parts")
     summary = json.loads((tmp_path / "one" / "summary.json").read_text())
     assert bool(summary["clusters_split"]) == bool(limit)
     sets = {document["id"]: shingles(document) for document in documents}

@@ -9,11 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import mr_dedup
-from mr_dedup.cli import dedup as command
 from mr_dedup.cli.dedup_options import result_id
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.parts import read_parts
-from mr_dedup.pipeline.dedup_stages import earlier, keep
+from mr_dedup.pipeline import dedup_stages
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import kept_records, tables_of
 from tests.cli.running import Command
@@ -190,23 +189,20 @@ def check_totals(folder, expected, names=None):
 
 @pytest.fixture
 def parts(monkeypatch):
-    """Set how large the chunks of documents are, and what is read of earlier results."""
+    """Set how large the chunks of documents are."""
 
     def of(size):
         for name in ("CHUNK_BYTES", "_MIN_BYTES"):
             monkeypatch.setattr(chunks, name, size)
         monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
-        monkeypatch.setattr(earlier, "_CHUNK_BYTES", size)
-        monkeypatch.setattr(earlier, "_PART_BYTES", size)
 
     return of
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-@pytest.mark.parametrize("kind", ["one process", "shards"])
-def test_totals_are_what_was_planted(capfd, tmp_path, monkeypatch, parts, chain, kind):
-    parts({"one process": 1 << 20, "shards": 6000}[kind])
-    monkeypatch.setattr(command, "is_sharded", lambda _: kind == "shards")
+@pytest.mark.parametrize("size", [1 << 20, 6000])
+def test_totals_are_what_was_planted(capfd, tmp_path, parts, chain, size):
+    parts(size)
     weeks = weekly_crawls(CHAINS.index(chain))
     run_weeks(capfd, tmp_path, weeks, chain, "-r", "memory")
     expected = Expected(weeks, chain)
@@ -217,18 +213,15 @@ def test_totals_are_what_was_planted(capfd, tmp_path, monkeypatch, parts, chain,
 
 
 @pytest.mark.parametrize(
-    ("runner", "size", "sharded"),
-    [("memory", 4000, False), ("local", 12_000, False), ("inline", 600, False),
-     ("inline", 3000, True), pytest.param("local", 40_000, True, marks=pytest.mark.slow)],
+    ("runner", "size"),
+    [("memory", 4000), ("inline", 600), ("inline", 3000),
+     ("local", 12_000), pytest.param("local", 40_000, marks=pytest.mark.slow)],
 )  # fmt: skip
-def test_engines_and_parts_make_no_difference(
-    capfd, tmp_path, monkeypatch, parts, runner, size, sharded
-):
+def test_engines_and_parts_make_no_difference(capfd, tmp_path, parts, runner, size):
     weeks = weekly_crawls(11)
     (tmp_path / "memory").mkdir()
     run_weeks(capfd, tmp_path / "memory", weeks, one_before_followed, "-r", "memory")
     parts(size)
-    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
     words = ["-r", runner, "--cores", 2] if runner == "local" else ["-r", runner]
     run_weeks(capfd, tmp_path, weeks, one_before_followed, *words)
     expected = Expected(weeks, one_before_followed)
@@ -279,16 +272,9 @@ def test_equal_crawls_of_two_weeks_are_two(capfd, tmp_path, monkeypatch):
     assert mr_dedup.counts(names[:2])["duplicates_total"].to_pylist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("is_sharded", "module", "name"),
-    [(False, keep, "write_fingerprints"), (True, stages, "_write_clusters"),
-     (True, stages, "_kept"), (True, stages, "_write_earlier_counts")],
-)  # fmt: skip
-def test_a_run_that_was_ended_counts_once(
-    capfd, tmp_path, monkeypatch, parts, is_sharded, module, name
-):
+@pytest.mark.parametrize("name", ["_write_clusters", "_kept", "_write_earlier_counts"])
+def test_a_run_that_was_ended_counts_once(capfd, tmp_path, monkeypatch, parts, name):
     parts(6000)
-    monkeypatch.setattr(command, "is_sharded", lambda _: is_sharded)
     weeks = weekly_crawls(31)[:3]
     run_weeks(capfd, tmp_path, weeks, everything, "-r", "memory", "--add-counts")
     shutil.rmtree(tmp_path / "kept2")
@@ -299,18 +285,16 @@ def test_a_run_that_was_ended_counts_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, name, ended)
+        patch.setattr(dedup_stages, name, ended)
         assert dedup(capfd, *words)[0] == 130
     dedup.done(capfd, *words, "--resume")
     check_run(tmp_path, 2, Expected(weeks, everything))
 
 
-@pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize("kept", ["same", "jsonl", "parquet"])
 @pytest.mark.parametrize("source", ["jsonl", "parquet", "txt"])
-def test_records_with_counts(capfd, tmp_path, monkeypatch, parts, sharded, kept, source):
+def test_records_with_counts(capfd, tmp_path, parts, kept, source):
     parts(3000)
-    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
     documents = [each for week in weekly_crawls(41) for each in week]
     folder = tmp_path / "pages"
     folder.mkdir()

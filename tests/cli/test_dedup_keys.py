@@ -58,7 +58,7 @@ def test_names_are_snake_case(tmp_path, capfd, counted, small_chunks):
         + record(4, b"of a page", kind=b"metadata")
     )
     methods = ["--method", "minhash", "--method", "segments", "--method", "simhash:k=7"]
-    asked = [*methods, "--join", "tasks", "--max-rejected", 1]
+    asked = [*methods, "--max-rejected", 1]
     dedup.messages(capfd, first, "-o", tmp_path / "old", *asked)
     out = tmp_path / "out"
     dedup.messages(capfd, second, pages, "-o", out, *asked, "--against", tmp_path / "old")

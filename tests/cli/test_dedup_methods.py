@@ -11,7 +11,7 @@ from mr_dedup.clusters.splitting import ClusterLimit
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
-from mr_dedup.pipeline.dedup_stages import cluster
+from mr_dedup.pipeline import dedup_stages, sharded_run
 from tests.cli.documents import KEPT, files_of, made_up_documents, write_jsonl
 from tests.cli.running import by_turns
 from tests.cli.test_dedup import DEFAULTS, check, dedup, done, expected, mistake
@@ -195,7 +195,7 @@ def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--method", "minhash")
     whole = json.loads((out / "summary.json").read_text())
-    monkeypatch.setattr(cluster, "VERIFIED", ClusterLimit(2000))
+    monkeypatch.setattr(dedup_stages, "VERIFIED", ClusterLimit(2000))
     said = done(capfd, path, "-o", tmp_path / "split", "--method", "minhash")
     split = json.loads((tmp_path / "split" / "summary.json").read_text())
     assert (whole["clusters_split"], whole["documents_in_split_clusters"]) == (0, 0)
@@ -233,15 +233,15 @@ def test_a_killed_run_goes_on_with_its_signatures(tmp_path, capfd, monkeypatch):
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr(cluster, "cluster_documents", killed)
+        patched.setattr(dedup_stages, "cluster", killed)
         from mr_dedup.cli.main import main
 
         assert main(["dedup", str(path), "-o", str(out), "--method", "minhash"]) == 130
     capfd.readouterr()
-    signatures = tmp_path / ".out.unfinished" / "signatures.arrow"
-    content = bytearray(signatures.read_bytes())
-    content[100] ^= 1
-    signatures.write_bytes(content)
+    (rows,) = (tmp_path / ".out.unfinished" / "rows").iterdir()
+    content = bytearray(rows.read_bytes())
+    content[len(content) // 2] ^= 1
+    rows.write_bytes(content)
     # it is noticed, and made again
     done(capfd, path, "-o", out, "--method", "minhash", "--resume")
     assert files_of(out) == files_of(tmp_path / "whole")
@@ -339,10 +339,6 @@ def test_a_text_is_decided_on_alike_in_any_company(tmp_path, capfd, small_chunks
     assert json.loads((tmp_path / "mixed" / "summary.json").read_text())["shingles"] == "auto"
 
 
-def decisions_of(out):
-    return (out / "decisions/part-00000.parquet").read_bytes()
-
-
 @by_turns(
     ("methods",),
     [
@@ -351,9 +347,13 @@ def decisions_of(out):
         ["minhash:estimate=0.7"],
         ["minhash", "minhash:bands=8,rows=3,min_shared_keys=2"],
         ["winnowing:window=3"],
+        *[["simhash"]] * 3,
     ],
+    ["memory", "inline", "local"],
 )
-def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, runner, methods):
+def test_the_result_is_the_same_however_many_tasks_find_pairs(
+    tmp_path, capfd, monkeypatch, small_chunks, runner, methods
+):
     asked = [argument for method in methods for argument in ("--method", method)]
     documents = [
         {**document, "id": f"{seed}-{document['id']}"}
@@ -362,12 +362,20 @@ def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, ru
     ]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     found = []
-    for join in ("memory", "tasks"):
-        out = tmp_path / join
-        done(capfd, path, "-o", out, *asked, "-r", runner, "--join", join)
-        found.append(files_of(out))
+    for name, engine in (("few", "memory"), ("many", runner)):
+        done(capfd, path, "-o", tmp_path / name, *asked, "-r", engine)
+        # each task reads a few KB, and a partition is of as many
+        monkeypatch.setattr(sharded_run, "_MIN_TASK_BYTES", 3000)
+        monkeypatch.setattr(sharded_run, "_MAX_TASK_BYTES", 3000)
+        monkeypatch.setattr(dedup_stages, "_PARTITION_BYTES", 3000)
+        files = files_of(tmp_path / name)
+        del files[".files.json"]
+        summary = json.loads(files.pop("summary.json"))
+        # of two keys of different partitions the same two documents are counted twice
+        links = summary.pop("shared_key_links")
+        assert (summary["fingerprint_pairs"] if methods == ["simhash"] else links) > 0
+        found.append((files, summary))
     assert found[0] == found[1]
-    assert json.loads(found[0]["summary.json"])["shared_key_links"] > 0
 
 
 def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):

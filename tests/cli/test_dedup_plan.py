@@ -7,9 +7,7 @@ import tempfile
 
 import pytest
 
-from mr_dedup.engines.engine import JobOutput
 from mr_dedup.engines.streaming import engine
-from mr_dedup.formats.documents import chunks
 from mr_dedup.jobs import resolve
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.cli.test_dedup import dedup, done, mistake, stopped_after
@@ -37,19 +35,15 @@ def test_stages_write_the_files_that_the_plan_names(tree, capfd, monkeypatch):
     code, out, _ = dedup(capfd, *arguments, "--dry-run")
     assert code == 0
     named = re.findall(r"^  writes  (.*)$", out, re.MULTILINE)
-    assert len(named) == 4
+    assert named == ["rows/", "attached/", "decided/", "result/, by the tasks"]
     stopped_after("keep", path, tree / "out", monkeypatch, capfd, *arguments[3:])
     work = tree / ".out.unfinished"
-    assert ", rejects/ if there are any" in out
-    for name in ", ".join(named).replace(", rejects/ if there are any", "").split(", "):
-        assert (work / name).exists() or (work / "result" / name).exists(), name
+    folders = {path.name for path in work.iterdir() if path.is_dir()}
+    assert folders == {name.partition("/")[0] for name in named}
+    assert all(any((work / name).iterdir()) for name in folders)
 
 
-def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(chunks, "_MIN_BYTES", 2000)
-    monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
-    monkeypatch.setattr(resolve, "_GROUP_BYTES", 1000)
+def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch, small_chunks):
     path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))
     arguments = [path, "-o", tree / "out", "-r", "local", "--cores", 2]
     before = files_of(tree)
@@ -60,30 +54,39 @@ def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
     assert printed["documents"] == f"1 file, {path.stat().st_size:,} bytes here"
     assert printed["runner"] == "local, 2 tasks at a time"
     assert printed["result"] == str(tree / "out")
-    assert printed["cluster:"].startswith("in this command, or tasks")
-    assert plan(capfd, *arguments, "--join", "tasks")["cluster:"] == "tasks over fingerprints"
-    ran = []
+    assert printed["cluster:"].startswith("1 job for keys or pairs, some rounds for labels, one")
+    both = ["--method", "simhash", "--method", "minhash"]
+    assert plan(capfd, *arguments, *both)["cluster:"].startswith("2 jobs for keys or pairs")
+    ran = {}
 
     class Counted(engine.StreamingEngine):
         @contextlib.contextmanager
         def run(self, job, inputs):
+            ran[type(job).__name__] = len(inputs)
             with super().run(job, inputs) as output:
-                tables = list(output)
-                ran.append(len({key for key, _ in tables}))
-                yield JobOutput(tables, output.counters)
+                yield output
 
     stopped_after("cluster", path, tree / "out", monkeypatch, capfd, *arguments[3:])
     later = plan(capfd, *arguments, "--resume")
     assert later["fingerprint:"] == later["cluster:"] == "done, is not run again"
-    keys = int(re.search(r"(\d+) reduce keys", later["resolve:"])[1])
     monkeypatch.setattr(engine, "StreamingEngine", Counted)
     done(capfd, *arguments, "--resume")
-    # the reduce keys that have documents, then those of all map tasks
-    resolved, kept = ran
-    assert 1 < resolved <= keys
     maps = int(re.match(r"(\d+) map tasks", printed["fingerprint:"])[1])
-    assert 1 < kept <= maps
+    assert 1 < maps == ran.pop("ResolveJob") == ran.pop("KeepJob")
     assert printed["keep:"] == later["keep:"] == f"{maps} map tasks"
+    size = resolve._GROUP_BYTES >> 20
+    keys = f"{maps} map tasks, a reduce key for each {size} MB of texts in clusters"
+    assert printed["resolve:"] == later["resolve:"] == keys
+    # no stage that was done
+    assert set(ran) == {"OrderDecisionsJob", "ShardPartsJob"}
+    done(capfd, *arguments, "--overwrite")
+    assert ran["FingerprintJob"] == maps
+    assert "JoinJob" in ran
+    # and documents of an earlier result, a file a task
+    earlier = [path, "-o", tree / "later", "-r", "local", "--against", tree / "out"]
+    found = re.match(r"(\d+) map tasks", plan(capfd, *earlier)["resolve:"])
+    done(capfd, *earlier)
+    assert int(found[1]) == ran["ResolveJob"] == maps + 1
 
 
 def test_the_plan_against_earlier_results(tree, capfd):
@@ -92,9 +95,11 @@ def test_the_plan_against_earlier_results(tree, capfd):
     done(capfd, first, "-o", tree / "kept")
     printed = plan(capfd, second, "-o", tree / "out", "--against", tree / "kept")
     assert re.fullmatch(rf"{tree}/kept, \d+ documents", printed["against"])
-    assert "earlier:" in printed
+    assert printed["resolve:"].startswith("2 map tasks, ")
     assert re.fullmatch(r"memory, \d+ threads?", printed["runner"])
-    assert "earlier:" not in plan(capfd, second, "-o", tree / "out")
+    alone = plan(capfd, second, "-o", tree / "out")
+    assert "against" not in alone
+    assert alone["resolve:"].startswith("1 map task, ")
 
 
 @pytest.mark.parametrize("size", [100, 40_000_000])

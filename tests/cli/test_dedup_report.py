@@ -1,151 +1,177 @@
-"""What the report of a de-duplication shows, and what memory it takes, from made-up stages."""
+"""What the report of a de-duplication shows, against the result; it is of bounded size."""
 
 import io
-import json
 import tracemalloc
 from collections import Counter
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
-from mr_dedup.pipeline.document_rows import rows_schema
-from mr_dedup.report.dedup_report import report_data, write_dedup_report
+from mr_dedup.formats.documents import chunks
+from mr_dedup.formats.parts import read_parts
+from mr_dedup.jobs.report_counts import EXAMPLES, LARGEST, SAMPLES
+from mr_dedup.report import dedup_report
+from mr_dedup.report.html import write_report
+from tests.cli.documents import KEPT, write_jsonl
+from tests.cli.test_dedup import done
+from tests.formats.documents.test_document_warc import record
 
-EARLIER = 1000
-CLUSTER_SIZE = 4
+DIFFERENCES = [0, 1, 0, 3]
+"""By how many words of 90 a document of a cluster differs from the first, by its number."""
 
 
-BYTES_A_DOCUMENT = 53
-"""What is documented of a run; see docs/architecture.md."""
-
-
-POOLS = []
-"""Pools of memory, which must not end before what was allocated from them."""
+def clusters_of(count, hosts):
+    """The documents of so many clusters, of 4, 6 and 8; texts of two clusters share nothing."""
+    clusters = []
+    number = 0
+    for cluster in range(count):
+        documents = []
+        for member in range(4 + 2 * (cluster % 3)):
+            words = [f"c{cluster}w{n}" for n in range(90)]
+            for n in range(DIFFERENCES[member % 4]):
+                words[12 * n] = f"d{number}x{n}"
+            id = f"https://Host{number % hosts}.example.org/path/to/page-{number}.html"
+            lang = {"lang": f"lang-{number % 7}"} if number % 10 else {}
+            documents.append({"id": id, "text": " ".join(words), **lang})
+            number += 1
+        clusters.append(documents)
+    return clusters
 
 
 @pytest.fixture
-def warm(tmp_path):
-    """Load all that a report needs, which would be counted as its memory."""
-    write_dedup_report(io.BytesIO(), *stages(tmp_path / "warm", 100))
+def given(monkeypatch):
+    """What reports were made of, and their data."""
+    found, make = [], dedup_report.dedup_report_data
+
+    def recorded(*arguments):
+        found.append((arguments, make(*arguments)))
+        return found[-1][1]
+
+    monkeypatch.setattr(dedup_report, "dedup_report_data", recorded)
+    return found
 
 
-def stages(folder, count):
-    """What stages leave of ``count`` documents, three of four dropped; arguments of a report."""
-    for name in (DECISIONS, CLUSTERS):
-        (folder / name).mkdir(parents=True)
-    numbers = np.arange(count)
-    ids = [f"https://Host{i % 50}.example.org/path/to/page-{i}.html" for i in range(count)]
-    originals = numbers // CLUSTER_SIZE * CLUSTER_SIZE
-    kept = originals == numbers
-    langs = [None if i % 10 == 0 else f"lang-{i % 7}" for i in range(count)]
-    names = [f"earlier-{i}" for i in range(EARLIER)]
-    chunks = np.where(np.arange(EARLIER + count) < EARLIER, -1, 0)
-    fingerprints = np.concatenate([np.arange(EARLIER), originals * 2**40])
-    lengths = np.full(EARLIER + count, 100)
-    files = ["pages.jsonl"] * (EARLIER + count)
-    langs = [None] * EARLIER + langs
-    columns = [chunks, names + ids, fingerprints, lengths, files, range(EARLIER + count), langs]
-    rows = pa.table([pa.array(column) for column in columns], rows_schema(["lang"]).names)
-    pq.write_table(rows.cast(rows_schema(["lang"])), folder / ROWS, row_group_size=1 << 14)
-    decisions = pa.table(
-        {
-            "id": pa.array(ids, pa.large_string()),
-            "cluster": originals,
-            "kept_id": pa.array(ids, pa.large_string()).take(pa.array(originals)),
-            "distance_bits": pa.array((numbers % CLUSTER_SIZE).astype(np.uint8), mask=kept),
-            "similarity": pa.array(np.full(count, 0.9), mask=kept | (numbers % 3 == 0)),
-            "reason": np.where(kept, "first_of_cluster", "near_duplicate"),
-            "earlier_result": pa.nulls(count, pa.large_string()),
-        }
+def test_a_report_shows_shares_clusters_and_samples(tmp_path, capfd, monkeypatch, given):
+    for name in ("CHUNK_BYTES", "_MIN_BYTES"):
+        monkeypatch.setattr(chunks, name, 50_000)
+    clusters = clusters_of(240, hosts=50)
+    # of some an earlier result has kept the first
+    before = write_jsonl(tmp_path / "before.jsonl", [each[0] for each in clusters[:40]])
+    done(capfd, before, "-o", tmp_path / "kept", "--method", "minhash")
+    documents = [document for each in clusters for document in each]
+    no_text = [{"id": "none", "text": None}] * 2
+    path = write_jsonl(tmp_path / "a.jsonl", [*documents, *no_text, {"id": "none", "text": " "}])
+    (tmp_path / "b.warc").write_bytes(record(4, b"of a page", kind=b"metadata") * 3)
+    out = tmp_path / "out"
+    words = ["--method", "minhash", "--against", tmp_path / "kept", "--share-by", "lang"]
+    done(capfd, path, tmp_path / "b.warc", "-o", out, *words)
+    _, data = given[-1]
+    rows = read_parts(out / "decisions").to_pylist()
+    assert [row["id"] for row in rows] == [document["id"] for document in documents] + ["none"]
+    is_dropped = [row["reason"] not in KEPT for row in rows]
+    dropped = [row for row, each in zip(rows, is_dropped, strict=True) if each]
+    assert len(dropped) == len(documents) - 200
+    check_shares(data, documents, is_dropped)
+    check_distributions(data.distributions, out, dropped, len(rows))
+    totals = data.totals
+    texts = [len(document["text"]) for document in documents] + [1]
+    assert totals.dropped_bytes == sum(
+        size for size, each in zip(texts, is_dropped, strict=True) if each
     )
-    pq.write_table(decisions, folder / DECISIONS / "part-00000.parquet", row_group_size=1 << 14)
-    of_cluster = np.bincount(originals, minlength=count)[kept]
-    clusters = {"cluster": numbers[kept], "documents": of_cluster}
-    clusters |= {"documents_kept": 0 * of_cluster + 1, "earlier_documents": 0 * of_cluster}
-    pq.write_table(pa.table(clusters), folder / CLUSTERS / "part-00000.parquet")
-    shown = [number for number in (1, count // 2 + 1, count - 1) if not kept[number]]
-    pairs = [(number + EARLIER, int(originals[number]) + EARLIER) for number in shown]
-    (folder / SAMPLES).write_text(json.dumps(pairs))
-    texts = {str(number): f"text {number}" for pair in pairs for number in pair}
-    (folder / SHOWN).write_text(json.dumps(texts))
-    dropped = int(np.count_nonzero(~kept))
-    summary = {
-        "documents_read": count, "rejected_records": 0, "documents_kept": count - dropped,
-        "documents_in_split_clusters": 0, "documents_without_text": 2, "documents_empty": 1,
-        "earlier_documents": EARLIER, "documents_dropped_for_earlier": 0,
-        "skipped_records": {"record_type": 3}, "incomplete_files": 0, "oversized_keys": 0,
-        "expected_recalls": [{"method": "minhash", "recall": 0.9996}],
-        "reasons": {reason.key: 0 for reason in Reason} | {"near_duplicate": dropped},
-    }  # fmt: skip
-    return folder, summary, [("k", "3")], ["lang"]
+    assert totals.kept_bytes + totals.dropped_bytes == sum(texts)
+    assert (totals.read, totals.kept, totals.all_dropped) == (len(rows), 201, len(dropped))
+    assert (totals.earlier, totals.for_earlier) == (40, sum(map(len, clusters[:40])))
+    assert (totals.without_text, totals.empty) == (2, 1)
+    assert totals.skipped == {"record type": 3}
+    check_clusters(data.clusters, rows, {d["id"]: d["text"] for d in documents}, tmp_path / "kept")
 
 
-def test_a_report_shows_shares_clusters_and_samples(tmp_path):
-    count = 70_002
-    data = report_data(*stages(tmp_path / "stages", count))
-    dropped = [number for number in range(count) if number % CLUSTER_SIZE]
-    by_host = Counter(f"host{number % 50}.example.org" for number in range(count))
-    by_lang = Counter(f"lang-{number % 7}" for number in range(count) if number % 10)
-    for (field, shares), name, all_of, of_dropped in zip(
-        data.shares, ["host", "lang"], [by_host, by_lang],
-        [Counter(f"host{n % 50}.example.org" for n in dropped),
-         Counter(f"lang-{n % 7}" for n in dropped if n % 10)], strict=True,
-    ):  # fmt: skip
-        assert field == name
+def check_shares(data, documents, is_dropped):
+    numbers = range(len(documents))
+    dropped = [n for n in numbers if is_dropped[n]]
+    by_host = [Counter(f"host{n % 50}.example.org" for n in some) for some in (numbers, dropped)]
+    by_lang = [Counter(f"lang-{n % 7}" for n in some if n % 10) for some in (numbers, dropped)]
+    assert [field for field, _ in data.shares] == ["host", "lang"]
+    for (_, shares), (all_of, of_dropped) in zip(data.shares, (by_host, by_lang), strict=True):
         ranked = sorted(all_of.items(), key=lambda item: (-item[1], item[0]))
         assert shares == [(value, number, of_dropped[value]) for value, number in ranked]
-    found = data.distributions
-    distances = Counter(number % CLUSTER_SIZE for number in dropped)
-    assert found.distances.counts == [distances[bits] for bits in range(CLUSTER_SIZE)]
-    assert found.compared == sum(number % 3 != 0 for number in dropped)
-    assert found.fingerprints == sum(found.leading.counts) == count
-    assert data.totals.kept_bytes == 100 * (count - len(dropped))
-    assert data.totals.dropped_bytes == 100 * len(dropped)
-    assert data.totals.skipped == {"record type": 3}
-    # first those of samples; all but the last have four
-    sampled, largest = data.clusters[:3], data.clusters[3:]
-    assert [cluster.cluster for cluster in sampled] == [0, 35_000, 70_000]
-    assert [cluster.cluster for cluster in largest] == list(range(4, 400, CLUSTER_SIZE))
-    assert [example.partition("page-")[2] for example in largest[0].examples] == [
-        "4.html", "5.html", "6.html", "7.html",
-    ]  # fmt: skip
-    first, other = Reason.FIRST_OF_CLUSTER, Reason.NEAR_DUPLICATE
-    assert list(largest[0].reasons) == [first, *[other] * 3]
-    assert [cluster.documents for cluster in sampled] == [4, 4, 2]
-    assert {cluster.similarity for cluster in largest} == {0.9}
-    samples = [sample for cluster in data.clusters for sample in cluster.samples]
-    assert [(sample.text, sample.kept_text) for sample in samples] == [
-        ("text 1001", "text 1000"),
-        ("text 36002", "text 36000"),
-        ("text 71001", "text 71000"),
-    ]  # fmt: skip
-    for sample, number in zip(samples, (1, 35_002, 70_001), strict=True):
-        distance = number % CLUSTER_SIZE
-        assert sample.id.endswith(f"/page-{number}.html")
-        assert sample.kept_id.endswith(f"/page-{number - distance}.html")
-        assert (sample.distance, sample.earlier) == (distance, None)
 
 
-@pytest.mark.usefixtures("warm")
-def test_a_report_takes_few_bytes_a_document(tmp_path):
+def check_distributions(found, out, dropped, documents):
+    distances = Counter(row["distance_bits"] for row in dropped)
+    assert len(distances) > 3
+    assert found.distances.counts == [distances[bits] for bits in range(max(distances) + 1)]
+    similarities = [row["similarity"] for row in dropped if row["similarity"] is not None]
+    assert found.compared == sum(found.similarities.counts) == len(similarities)
+    assert found.fingerprints == sum(found.leading.counts) == documents
+    table = read_parts(out / "clusters").to_pylist()
+    sizes = [row["documents"] + row["earlier_documents"] for row in table]
+    assert found.clusters == len(sizes) == sum(found.sizes.counts)
+    assert found.clustered == sum(sizes)
+    # the powers of two that are not below 4, 5, 6, 7, 8 and 9
+    assert found.sizes.counts == [0, *(sum(low < n <= 2 * low for n in sizes) for low in (2, 4, 8))]
+
+
+def check_clusters(found, rows, texts, kept):
+    """Those of samples, by similarity, are first; then the largest."""
+    members = {}
+    for row in rows:
+        members.setdefault(row["cluster"], []).append(row)
+    del members[rows[-1]["cluster"]]
+
+    def size(cluster):
+        of_earlier = any(row["earlier_result"] for row in members[cluster])
+        return len(members[cluster]) + of_earlier
+
+    ranked = sorted(members, key=lambda cluster: (-size(cluster), cluster))
+    sampled = [each for each in found if each.samples]
+    others = [each.cluster for each in found if not each.samples]
+    of_samples = {each.cluster for each in sampled}
+    assert [each.cluster for each in found] == [each.cluster for each in sampled] + others
+    assert others == [cluster for cluster in ranked[:LARGEST] if cluster not in of_samples]
+    assert [each.similarity for each in sampled] == sorted(each.similarity for each in sampled)
+    for each in found:
+        of_it = members[each.cluster]
+        earlier = any(row["earlier_result"] for row in of_it)
+        assert (each.documents, each.earlier) == (size(each.cluster), earlier)
+        assert each.kept == 1
+        assert list(each.examples) == [row["id"] for row in of_it[:EXAMPLES]]
+        assert [reason.key for reason in each.reasons] == [
+            row["reason"] for row in of_it[:EXAMPLES]
+        ]
+        assert each.similarity == min(row["similarity"] or 1 for row in of_it)
+    assert {each.reasons[0] for each in found} == {Reason.FIRST_OF_CLUSTER, Reason.EXACT_DUPLICATE}
+    samples = [sample for each in sampled for sample in each.samples]
+    assert len(samples) == SAMPLES
+    by_id = {row["id"]: row for row in rows}
+    assert len({sample.earlier for sample in samples}) == 2
+    for sample in samples:
+        row = by_id[sample.id]
+        assert row["reason"] == "near_duplicate"
+        assert sample == (
+            row["id"], row["kept_id"], row["distance_bits"], row["similarity"], texts[row["id"]],
+            texts[row["kept_id"]], row["earlier_result"] and str(kept),
+        )  # fmt: skip
+
+
+def test_a_report_takes_no_memory_for_a_document(tmp_path, capfd, given):
+    """Also where each document is of another host."""
     peaks = []
-    for count in (100_000, 200_000):
-        given = stages(tmp_path / str(count), count)
-        usual = pa.default_memory_pool()
-        pool = pa.proxy_memory_pool(usual)
-        POOLS.append(pool)
-        pa.set_memory_pool(pool)
+    for count in (10, 300, 900):
+        documents = [{**d, "url": d["id"]} for each in clusters_of(count, 1 << 30) for d in each]
+        path = write_jsonl(tmp_path / "pages.jsonl", documents)
+        done(capfd, path, "-o", tmp_path / "out", "--overwrite", "--share-by", "url")
+        arguments, data = given[-1]
+        (parts, *_) = arguments
+        assert len(parts.listed) <= LARGEST + SAMPLES
+        assert len(parts.texts) <= 2 * SAMPLES
+        assert [len(shares) for _, shares in data.shares] == [50, 50]
         tracemalloc.start()
         try:
-            write_dedup_report(io.BytesIO(), *given)
-            peaks.append(tracemalloc.get_traced_memory()[1] + pool.max_memory())
+            # the first loads what a report needs
+            write_report(io.BytesIO(), dedup_report.dedup_report_data(*arguments))
+            peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-            pa.set_memory_pool(usual)
-    bytes_a_document = (peaks[1] - peaks[0]) / 100_000
-    print(f"\n{peaks[0] / 1e6:.1f} and {peaks[1] / 1e6:.1f} MB, {bytes_a_document:.0f} a document")
-    assert bytes_a_document <= BYTES_A_DOCUMENT
+    # ids and counts get longer, and of samples more are not of the largest clusters
+    assert peaks[2] < 1.25 * peaks[1]

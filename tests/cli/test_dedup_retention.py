@@ -34,9 +34,8 @@ def groups(tmp_path):
     return documents
 
 
-@pytest.fixture(params=["one process", "shards"])
-def sharded(request, monkeypatch):
-    monkeypatch.setattr(command, "is_sharded", lambda _: request.param == "shards")
+@pytest.fixture
+def small_chunks(monkeypatch):
     for name in ("CHUNK_BYTES", "_MIN_BYTES"):
         monkeypatch.setattr(chunks, name, 4000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
@@ -60,7 +59,7 @@ def first_of(documents, group):
     return [each["id"] for each in sorted(members, key=lambda d: (-int(d["score"]), d["id"]))]
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("number", [1, 2, 10, 1000])
 def test_the_first_of_each_group(capfd, tmp_path, groups, number):
     path = write_jsonl(tmp_path / "pages.jsonl", groups)
@@ -82,7 +81,7 @@ def test_the_first_of_each_group(capfd, tmp_path, groups, number):
     assert sum(counted) == summary["documents_dropped"]
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("seed", [0, 3, (1 << 64) - 1])
 def test_a_sample_of_each_group(capfd, tmp_path, groups, seed):
     path = write_jsonl(tmp_path / "pages.jsonl", groups)
@@ -97,7 +96,7 @@ def test_a_sample_of_each_group(capfd, tmp_path, groups, seed):
     assert reasons["sampled"] > 10
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("words", [["--keep-per-cluster", "3"], ["--sample", "weight:1"]])
 def test_what_duplicates_an_earlier_document_is_dropped(capfd, tmp_path, groups, words):
     before = [each for each in groups if int(each["id"].split("-")[0]) % 2]
@@ -118,11 +117,9 @@ def test_what_duplicates_an_earlier_document_is_dropped(capfd, tmp_path, groups,
 def test_engines_orders_and_parts_make_no_difference(capfd, tmp_path, monkeypatch, groups):
     words = ["--sample", "weight", "--keep", "highest:score"]
     found = []
-    for number, (size, runner, on) in enumerate([
-        (1 << 20, "memory", False), (3000, "memory", False), (3000, "local", False),
-        (3000, "inline", True), (9000, "local", True),
+    for number, (size, runner) in enumerate([
+        (1 << 20, "memory"), (3000, "memory"), (3000, "inline"), (3000, "local"), (9000, "local"),
     ]):  # fmt: skip
-        monkeypatch.setattr(command, "is_sharded", lambda _, on=on: on)
         for name in ("CHUNK_BYTES", "_MIN_BYTES"):
             monkeypatch.setattr(chunks, name, size)
         path = write_jsonl(tmp_path / "pages.jsonl", groups)

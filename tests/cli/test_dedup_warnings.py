@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mr_dedup.cli import dedup as command
 from mr_dedup.clusters.criterion import Criterion
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import shingle_sets
@@ -19,9 +18,8 @@ from tests.report.reports import elements, shown
 dedup = Command("dedup")
 
 
-@pytest.fixture(params=["one process", "shards"])
-def sharded(request, monkeypatch):
-    monkeypatch.setattr(command, "is_sharded", lambda _: request.param == "shards")
+@pytest.fixture
+def small_chunks(monkeypatch):
     for name in ("CHUNK_BYTES", "_MIN_BYTES"):
         monkeypatch.setattr(chunks, name, 9000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
@@ -60,7 +58,7 @@ def pages():
     return documents
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("kept", ["same", "parquet"])
 def test_templates_and_sources(capfd, tmp_path, pages, kept):
     path = write_jsonl(tmp_path / "pages.jsonl", pages)
@@ -95,7 +93,7 @@ def test_templates_and_sources(capfd, tmp_path, pages, kept):
     assert "Sources that lose over half of their documents" in report
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("named", [["crawl"], ["crawl/shop", "crawl/news"], ["crawl/**/*.txt"]])
 @pytest.mark.parametrize("start", ["", "below"])
 def test_directories_that_lose_most(capfd, tmp_path, pages, monkeypatch, named, start):
@@ -117,7 +115,7 @@ def test_directories_that_lose_most(capfd, tmp_path, pages, monkeypatch, named, 
     assert "most of directory shop: 39 of 40; see report.html" in said
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 def test_nothing_to_look_at(capfd, tmp_path, pages):
     path = write_jsonl(tmp_path / "pages.jsonl", pages[40:60])
     said = dedup.messages(capfd, path, "-o", tmp_path / "out")
@@ -130,7 +128,7 @@ def test_nothing_to_look_at(capfd, tmp_path, pages):
     assert b"What may be lost" not in (tmp_path / "out" / "report.html").read_bytes()
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 def test_hosts_that_are_hostile(capfd, tmp_path, pages):
     for page in pages:
         page["id"] = page["id"].replace("shop.example", "shop\x1b<b>.example")
@@ -187,7 +185,7 @@ def titles(count):
     ]
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize(
     ("arguments", "below", "said"),
     [
@@ -220,7 +218,7 @@ def test_short_texts(capfd, tmp_path, arguments, below, said):
     assert "are short" not in (out / "report.html").read_text()
 
 
-@pytest.mark.usefixtures("sharded")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize(
     "arguments",
     [

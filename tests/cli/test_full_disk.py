@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup.cli import dedup
 from tests.cli.running import Command
 
 COMMANDS = {
@@ -62,8 +61,7 @@ def test_what_cannot_be_written_is_named(tmp_path, capfd, pages, command, size):
 
 @pytest.mark.parametrize("size", [3_000, 30_000, 60_000, 200_000])
 @pytest.mark.parametrize("runner", ["memory", "inline"])
-def test_shards_and_parts_of_tasks_are_named(tmp_path, capfd, pages, monkeypatch, runner, size):
-    monkeypatch.setattr(dedup, "is_sharded", lambda _: True)
+def test_shards_and_parts_of_tasks_are_named(tmp_path, capfd, pages, runner, size):
     out = tmp_path / "out"
     with largest_file(size):
         code, _, said = Command("dedup")(capfd, pages, "-o", out, "-q", "-r", runner)

@@ -17,12 +17,12 @@ from tests.cli.running import Command
 IN_A_KERNEL = """
 import hashlib, sys, threading
 from mr_dedup.cli import main
-from mr_dedup.pipeline import dedup
+from mr_dedup.pipeline import dedup_stages
 def kernel(*arguments):
     # C code without Python's lock, as a kernel is, and without an end
     threading.Timer(0.3, print, ["now"], {"flush": True}).start()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
-dedup.STAGES["cluster"] = kernel
+dedup_stages.cluster = kernel
 main.command()
 """
 

@@ -6,7 +6,6 @@ import logging
 
 import pytest
 
-from mr_dedup.cli import dedup as command
 from mr_dedup.cli.main import main
 from mr_dedup.engines import events
 from tests.cli.documents import made_up_documents, write_jsonl
@@ -23,10 +22,8 @@ def pages(tmp_path):
     )
 
 
-@pytest.mark.parametrize("is_sharded", [False, True])
 @pytest.mark.parametrize("runner", ["memory", "inline"])
-def test_messages_and_events(capfd, pages, tmp_path, monkeypatch, is_sharded, runner):
-    monkeypatch.setattr(command, "is_sharded", lambda _: is_sharded)
+def test_messages_and_events(capfd, pages, tmp_path, monkeypatch, runner):
     monkeypatch.setattr(events, "_PROGRESS_SECONDS", 0)
     # only equal texts, since of short ones there is a warning
     words = [pages, "-o", tmp_path / "out", "-r", runner, "--log-format", "json", "--verify", 1]
@@ -41,13 +38,12 @@ def test_messages_and_events(capfd, pages, tmp_path, monkeypatch, is_sharded, ru
     assert lines[-1]["message"].startswith("kept ")
     assert {line["level"] for line in lines} == {"info"}
     jobs = [line for line in lines if line.get("event") == "job"]
-    assert bool(jobs) == is_sharded
+    assert jobs
     for job in jobs:
         assert job["tasks"] == 1
         assert job["seconds"] > 0
-    if is_sharded:
-        assert jobs[0]["counters"]["documents_read"] == 51
-        assert jobs[0]["documents_a_second"] > 0
+    assert jobs[0]["counters"]["documents_read"] == 51
+    assert jobs[0]["documents_a_second"] > 0
     if runner == "memory":
         progress = [line for line in lines if line.get("event") == "progress"]
         assert {"done": 1, "total": 1}.items() <= progress[0].items()

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from mr_dedup.pipeline import dedup as stages
+from mr_dedup.pipeline import dedup_stages
 from mr_dedup.pipeline.result_folder import FetchedResult
 from tests.cli.documents import write_jsonl
 from tests.cli.running import Command
@@ -151,7 +151,7 @@ def test_rejects_may_be_called_as_an_option_is(folder, capfd):
 
 
 def test_what_appears_in_place_of_the_result_stays(folder, capfd, monkeypatch):
-    usual = stages.STAGES["keep"]
+    usual = dedup_stages.keep
 
     def late(*arguments):
         made = usual(*arguments)
@@ -160,7 +160,7 @@ def test_what_appears_in_place_of_the_result_stays(folder, capfd, monkeypatch):
         return made
 
     with monkeypatch.context() as patch:
-        patch.setitem(stages.STAGES, "keep", late)
+        patch.setattr(dedup_stages, "keep", late)
         code, _, err = dedup(capfd, "a.jsonl", "-o", "out")
     assert code == 2
     assert "out: has appeared since the run began" in err

@@ -362,7 +362,6 @@ def test_usage_errors_are_one_line(capfd, pages, tmp_path):
         (["--min-tokens", "3"], "--min-tokens: is of lines and paragraphs"),
         (["--per", "nothing"], "--per: no document has 'nothing'"),
         (["--per", 'a"b'], "--per: "),
-        (["-r", "emr"], "-r emr: mr-dedup passages does not run on it"),
         (["--resume"], "nothing to resume"),
     ]:
         code, _, err = passages(capfd, pages, *out, *words)
@@ -374,6 +373,15 @@ def test_usage_errors_are_one_line(capfd, pages, tmp_path):
     assert "nothing was cut out" in restore.mistake(capfd, tmp_path / "out", "-o", tmp_path / "x")
     assert "summary.json" in restore.mistake(capfd, pages, "-o", tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("command", ["passages", "dedup"])
+def test_emr_runs_spark(capfd, pages, tmp_path, command):
+    with pytest.raises(SystemExit, match="2"):
+        Command(command)(capfd, pages, "-o", tmp_path / "out", "-r", "emr")
+    said = f"mr-dedup {command} does not run on emr; on a cluster of EMR run it with -r spark"
+    assert f"argument -r/--runner: {said}; see " in capfd.readouterr().err
+    assert not (tmp_path / ".out.unfinished").exists()
 
 
 def test_no_documents_and_nothing_repeated(capfd, tmp_path):

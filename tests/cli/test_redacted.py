@@ -38,7 +38,7 @@ def uri(server):
 def commands(uri, out):
     return {
         "dedup": ["dedup", uri, "-o", out],
-        "sharded": ["dedup", uri, "-o", out, "-r", "inline"],
+        "inline": ["dedup", uri, "-o", out, "-r", "inline"],
         "against": ["dedup", uri, "--against", uri, "-o", out],
         "fingerprint": ["fingerprint", uri, "-o", f"{out}.parquet"],
         "passages": ["passages", uri, "-o", out],
@@ -80,7 +80,7 @@ def test_files_of_web_servers(uri, tmp_path, capfd, name, options):
         output = capfd.readouterr()
         assert "SECRET" not in output.out + output.err
         assert code != 70
-        if outcome == "good" and name in ("dedup", "sharded", "passages"):
+        if outcome == "good" and name in ("dedup", "inline", "passages"):
             assert code == 0, output.err
         if "json" in options and name != "serve" and code == 2:
             _require_json(output.err)

@@ -16,7 +16,7 @@ from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.standard_input import spool_standard_input
-from mr_dedup.pipeline.dedup import STAGES
+from mr_dedup.pipeline import dedup_stages
 from tests.cli.documents import files_of, made_up_documents
 from tests.cli.running import by_turns
 from tests.formats.documents.test_document_warc import page
@@ -190,7 +190,7 @@ def test_it_is_given_again_to_resume(folder, capfd, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, standard_input(content):
-        patch.setitem(STAGES, "resolve", interrupted)
+        patch.setattr(dedup_stages, "resolve", interrupted)
         assert main(["dedup", "-", "-o", "out"]) == 130
     with standard_input(content + b"\n"):
         assert main(["dedup", "-", "-o", "out", "--resume"]) == 2

@@ -14,8 +14,9 @@ from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming import staging_folder
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.shards import SHARDS_SUFFIX, ShardList, read_shard, write_shard
+from mr_dedup.formats.shards import read_shard, write_shard
 from tests.engines.letter_jobs import HalvesJob, LettersJob
+from tests.engines.shard_inputs import inputs_of, shard_inputs
 from tests.engines.spark import sessions
 
 TEXTS = ["banana", "", "apple", "z", "an owl"]
@@ -129,12 +130,7 @@ def test_every_engine_leaves_shards(tmp_path, engine, steps):
 def test_every_engine_reads_lists_of_shards(tmp_path, engine):
     write_shard(str(tmp_path / "a"), 3, [pa.table({"n": [1, 2]})])
     write_shard(str(tmp_path / "a"), 5, [pa.table({"n": [3]})])
-    given = []
-    for number, shards in enumerate([((0, 5), (0, 3)), ((0, 3),)]):
-        path = tmp_path / f"{number}{SHARDS_SUFFIX}"
-        ShardList((str(tmp_path / "a"),), shards).write(path)
-        given.append(Input(str(path), f"shards {number}"))
-    with engine.run(HalvesJob(), given) as output:
+    with engine.run(HalvesJob(), inputs_of(tmp_path / "a", [[5, 3], [3]])) as output:
         found = [(key, table["n"].to_pylist()) for key, table in output]
     assert found == [(0, [0, 0]), (1, [1, 1, 1])]
 
@@ -179,55 +175,47 @@ def tables_of(*groups):
     ]
 
 
-def rows_in(dataset):
-    return [(key, n) for key, table in dataset.tables() for n in table["n"].to_pylist()]
+def numbers_in(tables):
+    return [(key, n) for key, table in tables for n in table["n"].to_pylist()]
 
 
-def test_every_engine_stores_tables_as_inputs_of_jobs(engine):
-    with engine.stored(tables_of([7, 1, 8], [3], range(100))) as dataset:
-        assert rows_in(dataset) == [(0, 7), (0, 1), (0, 8), (1, 3), *((2, n) for n in range(100))]
-        assert dataset.size_bytes > 0
-        for _ in range(2):
-            with engine.run(HalvesJob(), dataset) as output:
-                found = [(key, n) for key, table in output for n in table["n"].to_pylist()]
-            halves = sorted(n // 2 for n in (7, 1, 8, 3, *range(100)))
-            assert found == sorted((n % 2, n) for n in halves)
-            assert output.counters == {"parts": 3, "numbers": 104}
+def test_every_engine_reads_shards_again(tmp_path, engine):
+    given = shard_inputs(tmp_path / "shards", tables_of([7, 1, 8], [3], range(100)))
+    for _ in range(2):
+        with engine.run(HalvesJob(), given) as output:
+            found = numbers_in(output)
+        halves = sorted(n // 2 for n in (7, 1, 8, 3, *range(100)))
+        assert found == sorted((n % 2, n) for n in halves)
+        assert output.counters == {"parts": 3, "numbers": 104}
 
 
-def test_every_engine_stores_what_a_job_left(engine):
-    with (
-        engine.stored(tables_of(range(8), [40, 41])) as numbers,
-        engine.run(HalvesJob(), numbers) as first,
-        engine.stored(first) as halves,
-        engine.run(HalvesJob(), halves) as second,
-        engine.stored(second) as quarters,
-    ):
-        assert rows_in(quarters) == [(0, 0), (0, 0), (0, 0), (0, 0), (0, 10), (0, 10),
-                                     *[(1, 1)] * 4]  # fmt: skip
-        assert first.counters["numbers"] == second.counters["numbers"] == 10
-        assert second.counters["parts"] == len({key for key, _ in rows_in(halves)})
+def test_every_engine_reads_shards_that_a_job_left(tmp_path, engine):
+    given = shard_inputs(tmp_path / "numbers", tables_of(range(8), [40, 41]))
+    for name in ("halves", "quarters"):
+        with engine.run(HalvesJob(shards=str(tmp_path / name)), given) as output:
+            keys = [key for key, _ in output]
+        assert output.counters == {"numbers": 10, "parts": len(given)}
+        given = inputs_of(tmp_path / name, [[key] for key in keys])
+    found = numbers_in((key, t) for key in keys for t in read_shard(str(tmp_path / name), key))
+    assert found == [*[(0, 0)] * 4, (0, 10), (0, 10), *[(1, 1)] * 4]
 
 
-def test_a_job_on_no_tables_leaves_none(engine):
-    with engine.stored([]) as nothing:
-        assert (nothing.size_bytes, list(nothing.tables())) == (0, [])
-        with engine.run(HalvesJob(), nothing) as output, engine.stored(output) as halves:
-            assert (halves.size_bytes, list(halves.tables())) == (0, [])
+def test_a_job_on_no_tables_leaves_none(tmp_path, engine):
+    for shards in (None, str(tmp_path / "shards")):
+        assert left(engine, HalvesJob(shards=shards), []) == ([], {})
+    assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
-def test_damaged_tables_are_reported(runner):
-    with (
-        streaming_engine(runner) as engine,
-        engine.stored(tables_of([1, 2, 3])) as dataset,
-    ):
-        (path,) = dataset.paths
-        path.write_bytes(path.read_bytes()[:-9] + b"\n")
-        with pytest.raises(MrDedupError, match=r"tables-000000, line 2: a table between tasks is"):
-            left(engine, HalvesJob(), dataset)
-        with pytest.raises(FormatError, match=r"tables-000000, line 2: a table between tasks is"):
-            list(dataset.tables())
+def test_damaged_tables_are_reported(tmp_path, engine):
+    given = shard_inputs(tmp_path / "shards", tables_of([1, 2, 3], [4]))
+    path = tmp_path / "shards" / "00000000"
+    content = bytearray(path.read_bytes())
+    # within the last table
+    content[-40] ^= 1
+    path.write_bytes(content)
+    said = r"shards/00000000, byte \d+: a table between tasks is damaged: its checksum differs"
+    with pytest.raises(MrDedupError, match=said):
+        left(engine, HalvesJob(), given)
 
 
 def test_tasks_are_as_many_as_run_at_a_time():

@@ -10,7 +10,7 @@ environment), or with two engines, and ``compare`` prints which cases differ and
 with 1 if any do. All write to FOLDER/results, so that names of files are the same.
 
 Tables are compared as tables, whatever files they are divided into; documents and rejects byte for
-byte, unpacked; reports and summaries but for what ``VARIES`` names.
+byte, unpacked; reports and summaries but for what ``VARIES`` and ``NOT_OF_SUMMARY`` name.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ NOT_COMPARED = re.compile(
     r"\.(index|store)(/|$)|/cost.*\.svg$|/results\.csv$|/\.files\.json$|^compare\.said$"
 )
 """Stores, of which the printed answers are compared; times, and checksums of these."""
+
+
+NOT_OF_SUMMARY = re.compile(r"^version$|_checksum$")
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,8 @@ def _content(file: Path) -> Any:
     content = unpacked(file)
     if file.suffix == ".json":
         read: dict[str, Any] = json.loads(content)
-        # of the package
-        read.pop("version", None)
-        return read
+        # of the package, and of files: parts follow the division into chunks
+        return {name: each for name, each in read.items() if not NOT_OF_SUMMARY.search(name)}
     if file.name == "report.html":
         return re.sub(VARIES["report.html"].encode(), b"", content)
     return content

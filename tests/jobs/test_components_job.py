@@ -1,6 +1,7 @@
 """The components job: a round at a time, task by task."""
 
 import random
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,18 @@ def flat(lists):
     return [item for one in lists for item in one]
 
 
-def part_of(*tables, number=0):
-    return TaskInput(Path(), f"part {number}", number, tables=lambda: iter(tables))
+@dataclass(frozen=True)
+class TablesInput(TaskInput):
+    """Tables in memory, as of one shard."""
+
+    tables: tuple[pa.Table, ...] = ()
+
+    def keyed_tables(self):
+        return ((0, table) for table in self.tables)
+
+
+def part_of(*tables):
+    return TablesInput(Path(), "tables", tables=tables)
 
 
 # task by task

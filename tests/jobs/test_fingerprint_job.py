@@ -19,8 +19,9 @@ from mr_dedup.engines.streaming.task_environment import (
 )
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.fingerprint import FingerprintJob
-from mr_dedup.jobs.reading import is_rejects, reject_lines
+from mr_dedup.jobs.reading import chunk_of, is_rejects, reject_lines
 from tests import text_input
 
 TEXTS = ["one page", "另一个网页", "", "page one, once more"]
@@ -55,6 +56,19 @@ def test_options_come_back_from_json():
         fields=("site",),
     )
     assert msgspec.json.decode(msgspec.json.encode(job), type=FingerprintJob) == job
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_each_chunk_leaves_a_shard_also_of_several_that_a_task_reads(folder, order):
+    """As tasks of Hadoop do; a file may have blank lines alone, or a WARC file no pages."""
+    (folder / "1.jsonl").write_text("\n\n")
+    job = FingerprintJob(shards=str(folder / "rows"))
+    counters = Counters()
+    for number in order:
+        part = TaskInput(folder / f"{number}.jsonl", f"{number}.jsonl", number)
+        keys = [key for key, _ in job.map_task(part, counters)]
+        assert keys == [chunk_of(part, None).number]
+    assert len(list((folder / "rows").iterdir())) == 2
 
 
 def run_task(folder, number, path, uri, stdin=b"", **environment):

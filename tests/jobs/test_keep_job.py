@@ -1,47 +1,17 @@
-"""Kept documents by the places of their lines: as if the documents had been decoded again."""
+"""Kept documents by the offsets of their lines: as if the documents had been decoded again."""
 
 import gzip
 import json
 import os
 import random
-from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.formats import lines as lines_module
 from mr_dedup.formats.documents import chunks
-from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.parts import read_parts
 from mr_dedup.jobs import keep as module
-from mr_dedup.jobs.keep import _divided
-
-
-def documents(*runs):
-    """The files and places of documents, a batch each run."""
-    return [
-        (pa.array(names, pa.string()).dictionary_encode(), np.array(places, np.int64))
-        for names, places in runs
-    ]
-
-
-def test_documents_are_told_part_by_part():
-    one, two, three = (DocumentFile(Path(n), n, "jsonl") for n in ("one", "two", "three"))
-    parts = [one.whole(), two.whole(), two.whole(), three.whole()]
-    given = documents((["one", "one", "two"], [0, 9, 0]), (["two", "two"], [4, 0]), ([], []))
-    found = [(part.file.name, places.tolist()) for part, places in _divided_in(parts, given)]
-    assert found == [("one", [0, 9]), ("two", [0, 4]), ("two", [0]), ("three", [])]
-    cut = [DocumentPart(one, 0, 10), DocumentPart(one, 10, 20), DocumentPart(one, 20, None)]
-    given = documents((["one"] * 3, [0, 9, 20]), (["one"], [25]))
-    found = [places.tolist() for _, places in _divided_in(cut, given)]
-    assert found == [[0, 9], [], [20, 25]]
-    assert [places.tolist() for _, places in _divided_in(cut, [])] == [[], [], []]
-
-
-def _divided_in(parts, given):
-    return list(_divided(DocumentChunk(0, tuple(parts)), given))
 
 
 @pytest.mark.parametrize(("chunk_bytes", "same_print"), [(3000, True), (1 << 21, False)])
@@ -82,16 +52,24 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
         module.KeepJob, "_by_offsets",
         lambda job, *arguments: used.append(1) or by_offsets(job, *arguments),
     )  # fmt: skip
-    outs = {}
-    for runner in ("memory", "inline", "local"):
-        out = tmp_path / runner
-        words = ["dedup", str(folder), "-o", str(out), "-r", runner, "--max-rejected", "1"]
-        assert main(words) == 0
-        outs[runner] = {
+    outs, decisions = {}, {}
+    for name in ("memory", "decoded", "inline", "local"):
+        with monkeypatch.context() as patch:
+            if name == "decoded":
+                patch.setattr(module, "has_offsets", lambda chunk: False)
+            before = len(used)
+            out = tmp_path / name
+            words = ["dedup", str(folder), "-o", str(out), "--cores", "2", "--max-rejected", "1"]
+            assert main([*words, "-r", name.replace("decoded", "memory")]) == 0
+            # tasks of local are in processes of their own
+            assert (len(used) > before) == (name in ("memory", "inline"))
+        decisions[name] = read_parts(out / "decisions").to_pydict()
+        outs[name] = {
             path.relative_to(out).as_posix(): path.read_bytes()
-            for name in ("documents/*", "decisions/*", "report.html")
-            for path in out.glob(name)
+            for names in ("documents/*", "report.html")
+            for path in out.glob(names)
         }
-    assert len(outs["memory"]) == 8 + 2 * same_print
-    assert used
-    assert outs["memory"] == outs["inline"] == outs["local"]
+    assert len(outs["memory"]) == 7 + 2 * same_print
+    assert outs["memory"] == outs["decoded"] == outs["inline"] == outs["local"]
+    assert len(decisions["memory"]["id"]) > 900
+    assert decisions["memory"] == decisions["decoded"] == decisions["inline"] == decisions["local"]

@@ -10,6 +10,7 @@ from mr_dedup.engines import streaming
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.jobs.signatures import SignaturesJob
+from tests.engines.shard_inputs import shard_inputs
 from tests.signatures.test_candidates import components_of
 
 
@@ -25,7 +26,7 @@ def tables(sets, counts):
 
 
 def edges(engine, job, given):
-    with engine.stored(given) as dataset, engine.run(job, dataset) as output:
+    with engine.run(job, given) as output:
         found = [
             pair
             for _, table in output
@@ -35,7 +36,7 @@ def edges(engine, job, given):
 
 
 @pytest.mark.parametrize("min_shared_keys", [1, 2])
-def test_edges_connect_what_shares_enough(min_shared_keys):
+def test_edges_connect_what_shares_enough(tmp_path, min_shared_keys):
     random = np.random.default_rng(min_shared_keys)
     sets = [set(random.integers(0, 1 << 60, 1).tolist()) for _ in range(40)]
     pool = random.integers(0, 1 << 63, 30).tolist()
@@ -55,7 +56,8 @@ def test_edges_connect_what_shares_enough(min_shared_keys):
         ]:
             method = f"minhash:bands=8,rows=4,min_shared_keys={min_shared_keys}"
             job = SignaturesJob(method=method, partitions=partitions)
-            found, counters = edges(engine, job, tables(sets, counts))
+            given = shard_inputs(tmp_path / str(len(seen)), tables(sets, counts))
+            found, counters = edges(engine, job, given)
             assert components_of(43, found) == components_of(43, pairs)
             assert counters == {"signatures": 43, "shared_key_links": len(found)}
             seen.append(found)

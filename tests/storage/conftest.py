@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from mr_dedup.cli import dedup_jobs
 from mr_dedup.storage.stores import STORES
 from tests.storage import servers, stores
 
@@ -129,3 +130,17 @@ def quick(monkeypatch):
     slept = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda seconds, *rest: slept(min(seconds, 0.02), *rest))
     monkeypatch.setattr(time, "sleep", lambda seconds, slept=time.sleep: slept(min(seconds, 0.02)))
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Have tasks write to the store, as those of other machines."""
+    monkeypatch.setattr(dedup_jobs, "is_here", lambda runner: False)
+
+
+@pytest.fixture(params=["here", "there"])
+def tasks(request):
+    """Have tasks of this machine, or such that write to the store."""
+    if request.param == "there":
+        request.getfixturevalue("there")
+    return request.param

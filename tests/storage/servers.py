@@ -11,6 +11,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -382,16 +383,19 @@ def faulty(uri) -> Iterator[QuietServer]:
 
 @contextlib.contextmanager
 def moto() -> Iterator[str]:
-    """Yield the address of a server of S3."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
+    """Yield the address of a server of S3; see ``moto_server``."""
+    command = [sys.executable, "-m", "tests.storage.moto_server"]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).parents[2], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.stdin.close()
+            process.wait(timeout=30)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.errors import MrDedupError
-from mr_dedup.pipeline import dedup as stages
+from mr_dedup.pipeline import dedup_stages
 from mr_dedup.storage.uris import name_below
 from tests.storage.servers import Fault, faulty
 from tests.storage.test_commands import files_of, made, pages_in, run, uploaded
@@ -91,13 +91,13 @@ def test_a_run_that_cannot_be_resumed_names_its_uri(made, s3, capfd):
 def test_documents_that_change_during_a_run_end_it(made, s3, capfd, monkeypatch):
     of = uploaded(made, s3)
     name = pages_in(made)[1]
-    resolve = stages.STAGES["resolve"]
+    resolve = dedup_stages.resolve
 
     def changing(*arguments):
         s3.write(name, (made / name).read_bytes().replace(b"e", b"a"))
         return resolve(*arguments)
 
-    monkeypatch.setitem(stages.STAGES, "resolve", changing)
+    monkeypatch.setattr(dedup_stages, "resolve", changing)
     # what was copied before is still what was read; the files are compared at the end
     said = failed(capfd, "dedup", of("pages"), "-o", of("kept"))
     assert "other documents than when it was first read" in said or "changed" in said

@@ -1,4 +1,4 @@
-"""Passages of documents in stores: tasks write the result there, and it is restored from there."""
+"""Passages of documents in stores: the result is written there, and restored from there."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from mr_dedup.pipeline import passages as pipeline
 from mr_dedup.storage.listing import files_below
 from tests.cli.documents import write_jsonl
 from tests.cli.test_passages import made_up
-from tests.storage.test_sharded_dedup import downloaded
+from tests.storage.test_dedup import downloaded
 
 WORDS = ["--unit", "tokens:8", "--cut", "all"]
 
@@ -20,7 +20,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(chunks, "_MIN_BYTES", 16_000)
 
 
-def test_a_result_in_a_store(writable, tmp_path, capfd, monkeypatch):
+def test_a_result_in_a_store(writable, tasks, tmp_path, capfd, monkeypatch):
     documents = write_jsonl(tmp_path / "pages.jsonl", made_up(1))
     writable.write("pages/pages.jsonl", documents.read_bytes())
     pages, out = writable.of("pages"), writable.of("found")

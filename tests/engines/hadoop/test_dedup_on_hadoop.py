@@ -13,6 +13,7 @@ import pytest
 from mr_dedup.cli import dedup_jobs
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import described
+from mr_dedup.pipeline import dedup_stages
 from mr_dedup.storage.listing import list_files
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.result_tables import tables_of
@@ -91,7 +92,7 @@ def test_a_run_that_was_ended_goes_on(client, in_this_process, monkeypatch, tmp_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "resolve", ended)
+        patch.setattr(dedup_stages, "resolve", ended)
         assert main([*arguments, *options]) == 130
     jobs = len(client.cluster.past_jobs())
     capfd.readouterr()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
-from tests.pipeline.test_fingerprint_clusters import SETS
+from tests.pipeline.fingerprint_sets import SETS
 
 pytestmark = pytest.mark.hadoop
 

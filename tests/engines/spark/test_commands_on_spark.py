@@ -61,10 +61,9 @@ def test_one_command(pages, tmp_path, capfd):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=" ".join)
-@pytest.mark.parametrize("join", ["auto", "tasks"])
-def test_dedup(spark, pages, tmp_path, capfd, method, join):
+def test_dedup(spark, pages, tmp_path, capfd, method):
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
-        run(capfd, "dedup", pages, "-o", tmp_path / name, *words, *method, "--join", join)
+        run(capfd, "dedup", pages, "-o", tmp_path / name, *words, *method)
     assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
     before, after = (
         json.loads((tmp_path / name / "summary.json").read_text()) for name in ("memory", "spark")
@@ -287,7 +286,6 @@ def test_options_of_other_engines_are_refused(tmp_path, capfd):
     for options, said in [
         (["-r", "spark", "--cores", "2"], "--cores: not used by -r spark; see --master"),
         (["-r", "spark", "--task-memory", "1GB"], "--task-memory: needs -r hadoop or -r emr"),
-        (["-r", "spark", "--join", "memory"], "--join memory: -r spark finds candidates by tasks"),
         (["-r", "spark", "--memory", "1GB"], "--memory: not used by -r spark"),
         (["-r", "memory", "--master", "local"], "--master: needs -r spark"),
         (["-r", "hadoop", "--master", "local"], "--master: needs -r spark"),

@@ -1,4 +1,4 @@
-"""Clusters of fingerprints, by this process and by tasks, against comparing each with each."""
+"""Clusters that are too large are split by stricter rules, as by sets, and are small after that."""
 
 import random
 
@@ -7,104 +7,13 @@ import pytest
 
 from mr_dedup.clusters.components import Labels, components
 from mr_dedup.clusters.splitting import ClusterLimit, split_large
-from mr_dedup.engines import streaming
-from mr_dedup.engines.memory import MemoryEngine
-from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.hamming.self_join import self_join
-from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
 from mr_dedup.signatures import linking
 from mr_dedup.signatures.linking import MethodSignatures, StricterRules, edges
 from mr_dedup.signatures.methods import parse_method
 from mr_dedup.signatures.protocol import Signatures
-from tests.clusters.graphs import labels_of
 from tests.oracles import signed
-
-
-def clustered(rng, size):
-    """Fingerprints within a few bits of a few others."""
-    centres = [rng.getrandbits(64) for _ in range(max(1, size // 8))]
-    flips = ((rng.getrandbits(6) for _ in range(rng.randrange(4))) for _ in range(size))
-    return [rng.choice(centres) ^ sum({1 << bit for bit in bits}) for bits in flips]
-
-
-def skewed(rng, size):
-    """Fingerprints that share all but their last bits, and some others."""
-    shared = rng.getrandbits(64) >> 20 << 20
-    return [shared | rng.getrandbits(20) for _ in range(size)] + clustered(rng, size // 4)
-
-
-SETS = {
-    "none": [],
-    "one": [5],
-    "the same": [7] * 5,
-    "uniform": [random.Random(1).getrandbits(64) for _ in range(300)] * 2,
-    "clustered": clustered(random.Random(2), 400),
-    "skewed": skewed(random.Random(3), 300),
-    "signed": [0, 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 1, 2**63 - 1],
-}
-
-
-def expected(values, k):
-    """The label of each fingerprint that has a neighbour or occurs more than once; the pairs."""
-    distinct = sorted(set(values))
-    pairs = [
-        (one, other)
-        for place, one in enumerate(distinct)
-        for other in distinct[place + 1 :]
-        if (one ^ other).bit_count() <= k
-    ]
-    repeated = [(value, value) for value in distinct if values.count(value) > 1]
-    return labels_of([*pairs, *repeated]), len(pairs)
-
-
-@pytest.fixture
-def staging():
-    with streaming.staging_folder() as folder:
-        yield folder
-
-
-def engine_of(runner, staging, cores=None):
-    if runner == "memory":
-        return MemoryEngine(cores, memory_bytes=10_000)
-    return StreamingEngine(runner, staging, cores)
-
-
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize(
-    ("runner", "join", "cores"),
-    [("inline", "memory", None), ("inline", "tasks", None), ("local", "tasks", 1),
-     ("local", "tasks", 3), ("local", "auto", 2), ("memory", "tasks", 1), ("memory", "tasks", 3)],
-)  # fmt: skip
-def test_the_same_by_whatever_finds_them(staging, name, runner, join, cores):
-    values = SETS[name]
-    settings = JoinSettings(engine_of(runner, staging, cores), join, cores)
-    found = cluster_fingerprints(np.array(values, np.uint64), 3, settings)
-    labels, pairs = expected(values, 3)
-    assert (
-        dict(zip(found.labels.nodes.tolist(), found.labels.labels.tolist(), strict=True)) == labels
-    )
-    assert found.labels.nodes.tolist() == sorted(labels, key=signed)
-    assert found.counts == {
-        "distinct_fingerprints": len(set(values)),
-        "fingerprint_pairs": pairs,
-        "fingerprint_clusters": len(set(labels.values())),
-    }
-
-
-def test_tasks_find_them_only_where_that_is_quicker(staging):
-    sample = np.random.default_rng(1).integers(0, 2**64, 8192, dtype=np.uint64)
-
-    def by_jobs(size, runner="local", cores=8, join="auto"):
-        settings = JoinSettings(engine_of(runner, staging, cores), join, cores)
-        return settings.by_jobs(size, 7, sample)
-
-    assert not by_jobs(1_000_000)
-    assert by_jobs(1_000_000_000)
-    assert by_jobs(1_000_000_000, runner="hadoop")
-    assert by_jobs(1_000_000_000, runner="memory")
-    assert not by_jobs(100_000_000, runner="inline")
-    assert by_jobs(1, join="tasks")
-    assert not by_jobs(1_000_000_000, join="memory")
+from tests.pipeline.fingerprint_sets import SETS, expected, expected_split
 
 
 def nearer(k):
@@ -119,52 +28,16 @@ def nearer(k):
     return labels
 
 
-def expected_split(values, lengths, k, most):
-    """The same by sets: clusters that are too large are taken apart by ever smaller distances.
-
-    Returns the clusters, how many were too large, and how many documents these have.
-    """
-
-    def size(cluster):
-        return sum(
-            length for value, length in {*zip(values, lengths, strict=True)} if value in cluster
-        )
-
-    def parts(cluster, distance):
-        left, found = set(cluster), []
-        while left:
-            part, news = set(), {left.pop()}
-            while news:
-                part |= news
-                news = {x for x in left for y in news if (x ^ y).bit_count() <= distance}
-                left -= news
-            found.append(part)
-        return found
-
-    def taken_apart(cluster, distance):
-        if len(cluster) == 1 or size(cluster) <= most:
-            return [cluster]
-        return [end for part in parts(cluster, distance) for end in taken_apart(part, distance - 1)]
-
-    wholes = parts(set(values), k)
-    large = [whole for whole in wholes if len(whole) > 1 and size(whole) > most]
-    return {
-        frozenset(end)
-        for whole in wholes
-        for end in taken_apart(whole, k - 1)
-        if sum(value in end for value in values) > 1
-    }, (len(large), sum(value in whole for whole in large for value in values))
-
-
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("most", [0, 50, 300, 10_000])
 def test_clusters_are_split_until_they_are_small(name, most):
     values = np.array(SETS[name], np.uint64)
     rng = random.Random(most)
     lengths = [rng.choice([5, 8, 13]) for _ in SETS[name]]
-    found = cluster_fingerprints(values, 5, JoinSettings(MemoryEngine()))
+    by_node = expected(SETS[name], 5)[0]
+    whole = Labels(*(np.array(list(each), np.uint64) for each in (by_node, by_node.values())))
     labels, split = split_large(
-        found.labels, values, np.array(lengths, np.int64), nearer(5), ClusterLimit(most)
+        whole, values, np.array(lengths, np.int64), nearer(5), ClusterLimit(most)
     )
     clusters: dict[int, set[int]] = {}
     for node, label in zip(labels.nodes.tolist(), labels.labels.tolist(), strict=True):
