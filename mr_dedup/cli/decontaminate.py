@@ -319,7 +319,9 @@ def _searched(
         folder.work, run, resume=arguments.resume, called=_RUN_OPTIONS, recorded=folder.record
     )
     with resumable(folder), DocumentJobs(arguments, work, staging, settings) as jobs:
-        found = find_items(stages, options, jobs.sharded_run(folder), searched, staging)
+        found = find_items(
+            stages, options, jobs.sharded_run(folder, at_address=True), searched, staging
+        )
         refuse_changed(arguments, work, run)
     return found
 

@@ -15,7 +15,7 @@ from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import engine_of, memory_bytes
 from mr_dedup.cli.runner_arguments import is_here
 from mr_dedup.jobs.contract import Job
-from mr_dedup.storage.uris import joined
+from mr_dedup.storage.uris import is_uri, joined
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import Engine, JobOutput
@@ -98,8 +98,21 @@ class DocumentJobs:
                 folder,
             )
 
-    def sharded_run(self, folder: ResultFolder, files: Sequence[DocumentFile] = ()) -> ShardedRun:
-        """Return a run whose tasks write shards to ``folder``; ``files`` are earlier documents."""
+    def sharded_run(
+        self,
+        folder: ResultFolder,
+        files: Sequence[DocumentFile] = (),
+        *,
+        at_address: bool = False,
+    ) -> ShardedRun:
+        """Return a run whose tasks write shards to ``folder``.
+
+        Args:
+            folder: The directory of the result.
+            files: Earlier documents.
+            at_address: Whether tasks of this machine also write to a store, where what they have
+                done is found by a run that is resumed, not only what a stage has.
+        """
         from mr_dedup.cli.uploads import addressed, uploaded
         from mr_dedup.formats.documents.chunks import DocumentChunk
         from mr_dedup.pipeline.sharded_run import ShardedRun
@@ -111,7 +124,7 @@ class DocumentJobs:
             dataclasses.replace(DocumentChunk.read(Path(item.location)), number=number)
             for number, item in enumerate(self._work.inputs, len(earlier))
         ]
-        here = is_here(self._work.runner)
+        here = is_here(self._work.runner) and not (at_address and is_uri(folder.address))
         settings = self._settings
         if settings is not None:
             settings = dataclasses.replace(settings, tables_at=joined(folder.address, TABLES))

@@ -100,7 +100,7 @@ def divided(table: pa.Table, groups: NDArray[np.integer[Any]]) -> Iterator[tuple
     order = np.argsort(groups, kind="stable")
     table, groups = table.take(pa.array(order)), groups[order]
     values, starts = np.unique(groups, return_index=True)
-    for value, start, stop in zip(values.tolist(), starts, [*starts[1:], groups.size], strict=True):
+    for value, start, stop in zip(values.tolist(), starts, [*starts, groups.size][1:], strict=True):
         yield value, table.slice(start, stop - start)
 
 

@@ -30,7 +30,7 @@ from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.part_cache import Cache
-from mr_dedup.jobs.reading import DOCUMENTS, NO_REJECTS, has_rejects
+from mr_dedup.jobs.reading import NO_REJECTS
 from mr_dedup.jobs.signing import Signing, signing
 from mr_dedup.signatures.candidates import too_many_subsets
 from mr_dedup.signatures.columns import signatures_in
@@ -128,6 +128,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
             with_texts = has_pages(reading.chunk) and (
                 self.cached_texts or (part.cache is not None and not part.cache.keeps_sets)
             )
+            is_empty = True
             for batch in reading.batches():
                 self._count_fields(batch, counters)
                 fingerprints, signatures, sets = sign(batch.texts)
@@ -146,9 +147,11 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                     table = table.append_column(name, column)
                 _count_many_keys(table, methods, counters)
                 yield number, table
+                is_empty = False
             for rejects in reading.rejects():
                 yield number, rejects
-            if self.shards is not None and not (counters[DOCUMENTS] or has_rejects(counters)):
+                is_empty = False
+            if self.shards is not None and is_empty:
                 # each chunk has a shard
                 yield number, NO_REJECTS
 

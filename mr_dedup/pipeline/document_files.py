@@ -47,11 +47,11 @@ def document_parts(
             first, _ = chunks.get(name, (chunk.number, chunk.number))
             chunks[name] = (first, chunk.number)
     divided = {source: first for source, (first, last) in chunks.items() if first < last}
+    numbered = {} if joined else divided
     taken = FileNames()
-    names = {source: taken.take(wanted[source]) for source in wanted if source not in divided}
-    for source, first in divided.items():
-        count = None if joined else chunks[source][1] - first + 1
-        names[source] = taken.take(wanted[source], count)
+    names = {source: taken.take(wanted[source]) for source in wanted if source not in numbered}
+    for source, first in numbered.items():
+        names[source] = taken.take(wanted[source], chunks[source][1] - first + 1)
     return DocumentParts(
         format=format,
         id_names=id_names,

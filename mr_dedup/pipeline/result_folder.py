@@ -498,12 +498,17 @@ class RemoteResult:
     def publish(self) -> None:
         """See ResultFolder.publish."""
         made_there = joined(self.address, RESULT)
+        in_result = f"{RESULT}/"
+        recorded = {name for name in files_of_stages(self.work) if name.startswith(in_result)}
         known = set()
         for file in files_below(self.address):
-            if is_unfinished(name_below(file.uri, self.address)):
-                # of a task that was killed
+            name = name_below(file.uri, self.address)
+            is_stale = recorded and name.startswith(in_result) and name not in recorded
+            if is_stale or is_unfinished(name):
+                # of a stage that was run again, or a task that was killed
                 writing.remove(file.uri)
-            known.add(file.uri)
+            else:
+                known.add(file.uri)
         if not self._replaces and self._is_there():
             raise _appeared(self)
         made = sorted(path for path in (self.work / RESULT).rglob("*") if path.is_file())

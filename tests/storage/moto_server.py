@@ -1,10 +1,11 @@
 """``python -m tests.storage.moto_server``: a server of S3, in a process of its own.
 
-Its memory, threads and late requests are so not those of the tests that use it. It prints its port,
-and ends when standard input does. ``PUT /.fill/BUCKET`` with a list of names adds objects at once.
+Its memory, threads and late requests are so not those of the tests that use it. It prints its port
+and goes on as nobody's child, until standard input ends. ``PUT /.fill/BUCKET`` with a list of names adds objects at once.
 """
 
 import json
+import os
 import sys
 import threading
 
@@ -36,6 +37,8 @@ if __name__ == "__main__":
     server = make_server(
         "127.0.0.1", 0, application(), threaded=True, request_handler=MotoRequestHandler
     )
+    if os.fork():
+        print(server.server_port, flush=True)
+        os._exit(0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_port, flush=True)
     sys.stdin.read()

@@ -385,17 +385,16 @@ def faulty(uri) -> Iterator[QuietServer]:
 def moto() -> Iterator[str]:
     """Yield the address of a server of S3; see ``moto_server``."""
     command = [sys.executable, "-m", "tests.storage.moto_server"]
-    with subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=Path(__file__).parents[2], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.stdin.close()
-            process.wait(timeout=30)
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        port = int(process.stdout.readline())
+        process.wait(timeout=30)
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager
