@@ -1,7 +1,8 @@
 """``python -m tests.storage.moto_server``: a server of S3, in a process of its own.
 
 Its memory, threads and late requests are so not those of the tests that use it. It prints its port
-and goes on as nobody's child, until standard input ends. ``PUT /.fill/BUCKET`` with a list of names adds objects at once.
+and goes on as nobody's child, until standard input ends. ``PUT /.fill/BUCKET`` with a list of names
+adds objects at once.
 """
 
 import json
