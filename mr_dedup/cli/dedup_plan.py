@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mr_dedup.cli.dedup_costs import cost_lines, stage_lines
 from mr_dedup.cli.dedup_summary import few_words_lines
 from mr_dedup.cli.document_arguments import read_options
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.runner_arguments import is_here
-from mr_dedup.cli.sharded_plan import cost_lines, stage_lines
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError

@@ -196,7 +196,7 @@ class ClusteredNumbers:
     @classmethod
     def read(cls, rows: Left, attached: Left) -> ClusteredNumbers:
         """Return the documents of shards; raises as ``read_shard``."""
-        if not rows.rows:
+        if not rows.shards:
             nothing = np.empty(0, np.int64)
             return cls(nothing, nothing.view(np.uint64), nothing, {})
         chunks = [Attached.read(attached.folder, shard.key) for shard in rows.shards]

@@ -1,4 +1,4 @@
-"""The plan of a de-duplication whose tasks write shards: stages, tasks, bytes, core-hours."""
+"""What the plan of a de-duplication says of stages, tasks, bytes and core-hours."""
 
 from __future__ import annotations
 
