@@ -36,8 +36,11 @@ _MEMORY_SHARES = 3
 _STORED_SHARES, _STORED_BYTES = 4, 256 << 20
 """The same of what a reduce task has of sets of shingles, and how many bytes that is at most."""
 
-SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20, "memory": 128 << 20}
+SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20}
 """Bytes of shards that this process reads sooner than a cluster starts its tasks, by runner."""
+
+_EDGES_SHARES, _EDGES_BYTES = 16, 128 << 20
+"""The same of edges that a process links at once, and how many bytes these are at most."""
 
 _TABLES_BYTES = 64 << 20
 """Tables of jobs over few shards that are in memory beside an engine of a cluster."""
@@ -130,13 +133,17 @@ class DocumentJobs:
             settings = dataclasses.replace(settings, tables_at=joined(folder.address, TABLES))
             earlier = uploaded(earlier, joined(folder.address, EARLIER_COPIES))
             chunks = uploaded(chunks, joined(folder.address, COPIES))
+        small_bytes = SMALL_BYTES.get(self._work.runner, 0)
+        if here:
+            # to link edges takes seven times their bytes
+            small_bytes = min(_EDGES_BYTES, memory_bytes(self._arguments) // _EDGES_SHARES)
         return ShardedRun(
             str(folder.work.absolute()) if here else folder.address,
             folder.work,
             chunks,
             partial(self._engine, settings),
             self._engine_here if settings is not None else None,
-            SMALL_BYTES.get("memory" if here else self._work.runner, 0),
+            small_bytes,
             earlier,
             is_here=here,
             stored_bytes=self._stored_bytes,

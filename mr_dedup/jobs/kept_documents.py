@@ -84,6 +84,11 @@ class KeptDocuments:
         """The names of the files, and how many records each has, in order."""
         return list(self._counts.items())
 
+    @property
+    def name(self) -> str:
+        """The name of the file that was written last."""
+        return self._name
+
     def write(self, table: pa.Table) -> None:
         """Append a batch of the keep job; MrDedupError if a file cannot be written."""
         for source, records in by_file(table):

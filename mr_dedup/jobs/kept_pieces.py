@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from mr_dedup.files.io_errors import cannot_be_written
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.kept_documents import KeptDocuments, Records, by_file
 from mr_dedup.jobs.kept_records import FILE_KEY
@@ -21,6 +22,9 @@ PIECES_FOLDER = "pieces"
 """The directory of pieces, beside that of documents: Arrow streams."""
 
 _RECORD = "record"
+
+_OF_ROWS = pa.ipc.IpcWriteOptions(compression="zstd")
+"""Rows of Parquet take several times the bytes of their file; other files are divided if plain."""
 
 
 class PieceDocuments:
@@ -67,23 +71,27 @@ class PieceDocuments:
                 self._count(self._names[source], len(records))
                 continue
             self._documents.append(source, records)
-            self._count(self._documents.files[-1][0], len(records))
+            self._count(self._documents.name, len(records))
 
     def _count(self, name: str, records: int) -> None:
         self._counts[name] = self._counts.get(name, 0) + records
 
     def _write_piece(self, source: str, records: Records) -> None:
         rows = records if isinstance(records, pa.Table) else pa.table({_RECORD: records})
-        writer = self._writers.get(source)
-        if writer is None:
-            path = self._folder / f"{self._numbers[source]:08}-{self._chunk:08}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._open.enter_context(pa.OSFile(str(path), "wb"))
-            writer = self._open.enter_context(pa.ipc.new_stream(file, rows.schema))
-            self._writers[source] = writer
-        # a batch, which becomes a row group
-        for batch in rows.combine_chunks().to_batches():
-            writer.write_batch(batch)
+        path = self._folder / f"{self._numbers[source]:08}-{self._chunk:08}"
+        try:
+            writer = self._writers.get(source)
+            if writer is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = self._open.enter_context(path.open("wb"))
+                options = _OF_ROWS if rows is records else None
+                writer = pa.ipc.new_stream(file, rows.schema, options=options)
+                self._writers[source] = self._open.enter_context(writer)
+            # a batch, which becomes a row group
+            for batch in rows.combine_chunks().to_batches():
+                writer.write_batch(batch)
+        except OSError as error:
+            raise cannot_be_written(path, error) from error
 
 
 def join_pieces(folder: Path, documents: Path, names: Mapping[str, str], threads: int) -> int:

@@ -6,7 +6,8 @@ cluster      attached/  a shard a chunk: which documents are in clusters
 resolve      decided/   a shard a chunk: decisions on these; the clusters; what a report shows
 keep         result/    the parts of the result, which tasks write
 
-The client has in memory what it knows of each chunk, and nothing of documents.
+The client has in memory what it knows of each chunk, and nothing of documents; of a file of an
+earlier result it has the rows while they are written.
 """
 
 from __future__ import annotations
@@ -255,9 +256,10 @@ def _attached(
     """Leave the labels of documents that edges, which are removed, connect; return the job too."""
     run = plan.run
     labels = connected(run, edges, plan.tasks)
+    last = max((shard.key for shard in rows.shards), default=0)
     job = AttachJob(
         partitions=plan.partitions(64 * rows.rows),
-        chunks_per_group=plan.chunks_per_group,
+        chunks_per_group=-(-(last + 1) // _MAX_GROUPS),
         earlier_chunks=len(run.earlier),
         limit=limit,
     )

@@ -1,4 +1,4 @@
-"""What a report shows of a sharded run: from counters, and a sample of bounded size."""
+"""What a report shows of a run: from counters, and a sample of bounded size."""
 
 from __future__ import annotations
 

@@ -459,11 +459,15 @@ class RemoteResult:
             self._fetch(files_of_stages(self.work))
 
     def _fetch(self, names: Sequence[str]) -> None:
-        for name in names:
+        def fetch_one(name: str) -> None:
             path = self.work / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
             fetch(file_info(self._at(name)), path)
+
+        with ThreadPoolExecutor(_TRANSFERS) as pool:
+            for _ in pool.map(fetch_one, names):
+                pass
 
     def _at(self, name: str) -> str:
         """Return the URI of a file of the run."""

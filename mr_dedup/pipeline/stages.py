@@ -24,7 +24,7 @@ RESULT = "result"
 """The directory, below that of a run, that becomes the result."""
 
 MANIFEST = "manifest.json"
-_VERSION = 5
+_VERSION = 6
 _READ_BYTES = 1 << 20
 
 

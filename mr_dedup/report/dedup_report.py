@@ -1,4 +1,4 @@
-"""The report of a de-duplication whose tasks wrote shards."""
+"""The report of a de-duplication."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def dedup_report_data(
     options: Sequence[tuple[str, str]],
     share_by: Sequence[str],
 ) -> ReportData:
-    """Return what the report of a sharded run shows."""
+    """Return what the report of a run shows."""
     shares = []
     for name in (HOST, DIRECTORY, *share_by):
         rows = [Share(**row) for row in parts.shares_of(name).drop_columns("field").to_pylist()]

@@ -10,10 +10,6 @@ from mr_dedup.jobs.report_counts import LEADING_BITS, SIMILARITY_STEPS
 
 _SIMILARITY_BINS = 20
 
-_BATCH_VALUES = 1 << 16
-"""Values counted at a time: with their bins they take at least 16 bytes each."""
-
-
 _MIN_PER_BUCKET = 32
 """Fingerprints expected in a bucket: with fewer, chance hides their distribution."""
 

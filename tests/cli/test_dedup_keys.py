@@ -126,5 +126,5 @@ def test_an_interrupted_run_of_an_older_version_is_refused(tmp_path, capfd):
     manifest = {"version": 2, "run": {"fingerprint version": 2}, "done": {}}
     (tmp_path / ".out.unfinished" / "manifest.json").write_text(json.dumps(manifest))
     said = dedup(capfd, path, "-o", tmp_path / "out", "--resume")[2]
-    assert "is of version 2, this mr_dedup continues runs of version 5; start again" in said
+    assert "is of version 2, this mr_dedup continues runs of version 6; start again" in said
     shutil.rmtree(tmp_path / ".out.unfinished")
